@@ -1,0 +1,1 @@
+"""Vocabulary shared by all packages: a leaf that imports only the standard library."""

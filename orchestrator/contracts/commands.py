@@ -1,0 +1,99 @@
+"""What a person, the window or the control channel asks of the running program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestrator.contracts.events import ObjectRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """Base of all commands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendText(Command):
+    """A typed line, handled like a spoken one. `via` is typed or control."""
+
+    text: str
+    via: str = "typed"
+    object: ObjectRef | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop(Command):
+    """Be silent now (button, key)."""
+
+    by: str = "button"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushToTalk(Command):
+    """Push-to-talk went down or up."""
+
+    down: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MuteMicrophone(Command):
+    """Close or open the microphone."""
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MuteVoice(Command):
+    """Silence or restore the character's voice; subtitles stay."""
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notify(Command):
+    """Say something when there is room for it."""
+
+    id: str
+    text: str
+    urgent: bool = False
+    expires_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateContext(Command):
+    """News about the world."""
+
+    source: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostExternalEvent(Command):
+    """An event that rails may wait for."""
+
+    type: str
+    payload: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FocusObject(Command):
+    """Bring a thing into focus."""
+
+    object: ObjectRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reload(Command):
+    """Read the configuration again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSession(Command):
+    """Begin a new conversation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quit(Command):
+    """End the program."""

@@ -1,0 +1,657 @@
+"""Every fact and request that travels on the bus, as one frozen payload class per event type.
+
+`TYPE` is the public name in the events file. Times ending in `at_s` are on the monotonic clock and are
+corrected for device latency: the moment the sound was at the microphone or the loudspeaker.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from orchestrator.contracts.ids import (
+    CallId,
+    CorrelationId,
+    GenerationId,
+    IntentId,
+    SessionId,
+    UtteranceId,
+)
+from orchestrator.contracts.lanes import InterruptReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payload:
+    """Base of all payloads.
+
+    `TEXT_FIELDS` name the fields that hold what people said; they are blanked by `--events-no-text`.
+    """
+
+    TYPE: ClassVar[str] = ""
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What a producer posts; the bus adds id, time and place in the order."""
+
+    payload: Payload
+    source: str
+    session_id: SessionId | None = None
+    utterance_id: UtteranceId | None = None
+    generation_id: GenerationId | None = None
+    target_generation_id: GenerationId | None = None
+    intent_id: IntentId | None = None
+    correlation_id: CorrelationId | None = None
+    expires_at_s: float | None = None
+    coalesce_key: str | None = None
+    dedupe_key: str | None = None
+    preemptible: bool = False
+    interrupt_reason: InterruptReason | None = None
+
+
+# --- application -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOpen(Payload):
+    """First record of an events file."""
+
+    TYPE: ClassVar[str] = "log:open"
+    schema: int
+    wall: str
+    monotonic_origin: float
+    rates: Mapping[str, int]
+    in_latency_s: float | None
+    out_latency_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppReady(Payload):
+    """Everything is loaded and listening."""
+
+    TYPE: ClassVar[str] = "app:ready"
+    devices: Mapping[str, str | None]
+    models: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppError(Payload):
+    """A part failed; `message` is for the user, in their language."""
+
+    TYPE: ClassVar[str] = "app:error"
+    code: str
+    part: str
+    recoverable: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppExit(Payload):
+    """Last record of an events file."""
+
+    TYPE: ClassVar[str] = "app:exit"
+    code: int
+    counters: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlAck(Payload):
+    """Answer to a line on the control channel."""
+
+    TYPE: ClassVar[str] = "control:ack"
+    cmd: str
+    ok: bool
+    error: str | None = None
+    result: Mapping[str, Any] | None = None
+
+
+# --- input -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputSpeech(Payload):
+    """The user began or ceased to make voiced sound. `phase` is `onset` or `end`."""
+
+    TYPE: ClassVar[str] = "input:speech"
+    phase: str
+    at_s: float
+    vad: float
+    during_output: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputTurnEnd(Payload):
+    """The user's turn is over. `by` is silence, semantic, ptt or limit."""
+
+    TYPE: ClassVar[str] = "input:turn_end"
+    at_s: float
+    silence_s: float
+    by: str
+    speculative_hit: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputTranscript(Payload):
+    """What the recogniser understood. `rejected` names the rule that found it not to be speech.
+
+    `phrase` is set on partials by the audio side when a stop phrase was matched.
+    """
+
+    TYPE: ClassVar[str] = "input:transcript"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("text",)
+    final: bool
+    text: str
+    language: str | None
+    audio_s: float
+    decode_s: float
+    context: str
+    retried: bool
+    avg_logprob: float | None
+    no_speech: float | None
+    vad_fraction: float | None
+    rejected: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectRef:
+    """A thing the user points at: a dropped file or link, a picked reminder."""
+
+    type: str
+    id: str
+    title: str = ""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputUser(Payload):
+    """The user said or typed something. `via` is voice, typed, ptt or control.
+
+    `interrupt_hint` is set when it came while the character spoke: `interrupted` or `objection`.
+    """
+
+    TYPE: ClassVar[str] = "input:user"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("text",)
+    text: str
+    via: str
+    language: str | None = None
+    interrupt_hint: str | None = None
+    object: ObjectRef | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputInterrupt(Payload):
+    """The output must stop. `by` is vad, phrase, button, ptt, typed or system."""
+
+    TYPE: ClassVar[str] = "input:interrupt"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("text",)
+    reason: InterruptReason
+    by: str
+    text: str | None = None
+
+
+# --- output ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputDuck(Payload):
+    """The character's voice was lowered."""
+
+    TYPE: ClassVar[str] = "output:duck"
+    at_s: float
+    gain_db: float
+    ramp_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputUnduck(Payload):
+    """The character's voice came back to full level."""
+
+    TYPE: ClassVar[str] = "output:unduck"
+    at_s: float
+    gain_db: float
+    ramp_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputCut(Payload):
+    """The sound stopped inside an answer. `char_offset` counts in the intent's text; `held_s` is unplayed PCM."""
+
+    TYPE: ClassVar[str] = "output:cut"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("word",)
+    at_s: float
+    last_sample_at_s: float
+    word: str | None
+    char_offset: int
+    held_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterruptConfirm(Payload):
+    """What a cut turned out to be. `verdict`: cancel, stop_only, resume; `because`: words, backchannel, nothing, echo, timeout."""
+
+    TYPE: ClassVar[str] = "interrupt:confirm"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("text",)
+    verdict: str
+    because: str
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputResume(Payload):
+    """A held answer goes on."""
+
+    TYPE: ClassVar[str] = "output:resume"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("from_word",)
+    at_s: float
+    from_word: str | None
+    repeated_words: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationStateChanged(Payload):
+    """A generation went from one state to another; `from_state` is none for a new one."""
+
+    TYPE: ClassVar[str] = "generation:state"
+    from_state: str | None
+    to_state: str
+    reason: str | None = None
+    speculative: bool = False
+    snapshot_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmCallStarted(Payload):
+    """A model call was sent."""
+
+    TYPE: ClassVar[str] = "llm:call"
+    call_id: CallId
+    task: str
+    model: str
+    prompt_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmFirstToken(Payload):
+    """The first token of a model call arrived."""
+
+    TYPE: ClassVar[str] = "llm:first_token"
+    call_id: CallId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmEnded(Payload):
+    """A model call ended. `outcome`: ok, cancelled, failed; `closed_s`: cancel → connection closed."""
+
+    TYPE: ClassVar[str] = "llm:end"
+    call_id: CallId
+    outcome: str
+    tokens: int
+    closed_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntentStateChanged(Payload):
+    """An output intent went on in its life."""
+
+    TYPE: ClassVar[str] = "intent:state"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("text",)
+    kind: str
+    behaviour: str
+    slot: str | None
+    text: str
+    state: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TtsFirstPcm(Payload):
+    """A sentence was synthesised (or its first chunk). `frames` at the voice's rate."""
+
+    TYPE: ClassVar[str] = "tts:first_pcm"
+    synth_s: float
+    frames: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedWord:
+    """One word of an intent's text and when it sounds, relative to the intent's first sample."""
+
+    index: int
+    text: str
+    char_start: int
+    char_end: int
+    start_s: float
+    end_s: float
+    estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedViseme:
+    """A mouth shape from `start_s` on, relative to the intent's first sample; see `audio.tts.visemes`."""
+
+    shape: str
+    start_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputFirstSound(Payload):
+    """The first sample of an intent was at the loudspeaker. The timeline is for lip-sync and subtitles.
+
+    On a resume it is posted again, with the words that will still sound and `start_offset_s` saying where in the
+    intent the sound begins (0 for the start).
+    """
+
+    TYPE: ClassVar[str] = "output:first_sound"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("words",)
+    at_s: float
+    start_offset_s: float = 0.0
+    duration_s: float = 0.0
+    words: tuple[TimedWord, ...] = ()
+    visemes: tuple[TimedViseme, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputWord(Payload):
+    """A word was played to its end, or was cut inside (`cut`). Posted after the fact, from the played clock."""
+
+    TYPE: ClassVar[str] = "output:word"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("text",)
+    index: int
+    text: str
+    char_start: int
+    char_end: int
+    at_s: float
+    end_s: float
+    cut: bool
+    estimated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputStateChanged(Payload):
+    """What the output does: speaking, ducked, held, stopped, subtitle_cleared, queue_empty, listening, muted.
+
+    `stopped` with a generation id acknowledges a cut or purge of that generation.
+    """
+
+    TYPE: ClassVar[str] = "output:state"
+    state: str
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubtitlePainted(Payload):
+    """A subtitle line was painted. `lit_to` and `cut_at` are character offsets."""
+
+    TYPE: ClassVar[str] = "subtitle:painted"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("text",)
+    role: str
+    text: str
+    lit_to: int
+    cut_at: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvatarPainted(Payload):
+    """The avatar was painted in a new state, mouth shape or expression."""
+
+    TYPE: ClassVar[str] = "avatar:painted"
+    state: str
+    mouth: str
+    expression: str
+
+
+# --- tools, flows, rails ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCalled(Payload):
+    """A tool or action with an effect begins."""
+
+    TYPE: ClassVar[str] = "tool:call"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("args",)
+    name: str
+    args: Mapping[str, Any]
+    effect: str
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult(Payload):
+    """A tool ended. `disposition`: used, quarantined, dropped; `value` is what it returned."""
+
+    TYPE: ClassVar[str] = "tool:result"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("value",)
+    ok: bool
+    disposition: str
+    duration_s: float
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowCommanded(Payload):
+    """A command was handed to the flow engine. `by`: rule, embedding, llm."""
+
+    TYPE: ClassVar[str] = "flow:command"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("command",)
+    command: Mapping[str, Any]
+    accepted: bool
+    reason: str | None = None
+    by: str = "rule"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowStateChanged(Payload):
+    """Where the tasks are after a turn."""
+
+    TYPE: ClassVar[str] = "flow:state"
+    active_task: str | None
+    step: str | None
+    system_flow: str | None
+    paused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowSlotChanged(Payload):
+    """A slot value was offered. `provenance`: said, inferred, focused, action, default."""
+
+    TYPE: ClassVar[str] = "flow:slot"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("old", "new")
+    slot: str
+    old: Any
+    new: Any
+    provenance: str
+    accepted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowActionRan(Payload):
+    """An action ran. `outcome`: ok, failed, timeout, skipped."""
+
+    TYPE: ClassVar[str] = "flow:action"
+    name: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RailIntentFound(Payload):
+    """The meaning of a user sentence. `by`: exact, embedding, llm, rule."""
+
+    TYPE: ClassVar[str] = "rail:intent"
+    intent: str
+    score: float | None
+    margin: float | None
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RailStateChanged(Payload):
+    """A rail moved."""
+
+    TYPE: ClassVar[str] = "rail:state"
+    rail: str
+    status: str
+    head: int
+    bot_intent: str | None = None
+
+
+# --- history, notifications, bus, devices ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryCommitted(Payload):
+    """A message was stored. `status`: completed, interrupted, failed."""
+
+    TYPE: ClassVar[str] = "history:commit"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("text",)
+    role: str
+    status: str
+    text: str
+    heard_chars: int
+    full_chars: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnCommitted(Payload):
+    """A commit of the dialogue state."""
+
+    TYPE: ClassVar[str] = "turn:commit"
+    effects: int
+    state_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifyStateChanged(Payload):
+    """A notification went on in its life: due, held, spoken, expired, coalesced."""
+
+    TYPE: ClassVar[str] = "notify:state"
+    id: str
+    state: str
+    because: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifyRequested(Payload):
+    """Something wants to be said by itself: a due reminder, a suggestion."""
+
+    TYPE: ClassVar[str] = "notify"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("text",)
+    id: str
+    text: str
+    urgent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextUpdated(Payload):
+    """News about the world from one source."""
+
+    TYPE: ClassVar[str] = "context:update"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("values",)
+    origin: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalEvent(Payload):
+    """An event from outside that rails may wait for."""
+
+    TYPE: ClassVar[str] = "external:event"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("data",)
+    name: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectFocused(Payload):
+    """A thing came into focus without a sentence."""
+
+    TYPE: ClassVar[str] = "input:object"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("object",)
+    object: ObjectRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryWrite(Payload):
+    """A fact worth remembering."""
+
+    TYPE: ClassVar[str] = "memory:write"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("text",)
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BusDropped(Payload):
+    """The bus dropped something. `reason`: expired, duplicate, coalesced, stale, overflow, malformed."""
+
+    TYPE: ClassVar[str] = "bus:dropped"
+    dropped_type: str
+    reason: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BusHandled(Payload):
+    """How long an event waited."""
+
+    TYPE: ClassVar[str] = "bus:handled"
+    handled_type: str
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceStateChanged(Payload):
+    """A device was opened, lost, replaced or changed."""
+
+    TYPE: ClassVar[str] = "device:state"
+    direction: str
+    device: str | None
+    rate: int | None
+    state: str
+    reason: str | None = None
+
+
+def payload_classes() -> dict[str, type[Payload]]:
+    """Return every payload class by its public type name."""
+    found: dict[str, type[Payload]] = {}
+    pending = list(Payload.__subclasses__())
+    while pending:
+        cls = pending.pop()
+        pending.extend(cls.__subclasses__())
+        found[cls.TYPE] = cls
+    return found
+
+
+_KEEP_SNAKE = frozenset({"active_task", "system_flow"})
+_SUFFIX = re.compile(r"^(?P<stem>.*?)(?P<unit>(_at)?_(s|db|ms|hz))$")
+_RENAMED = {"from_state": "from", "to_state": "to"}
+
+
+def json_name(name: str) -> str:
+    """Return the field's name in the events file: camelCase, with the unit suffix kept (`last_sample_at_s` → `lastSample_at_s`)."""
+    if name in _RENAMED:
+        return _RENAMED[name]
+    if name in _KEEP_SNAKE or name == "at_s":
+        return name
+    match = _SUFFIX.match(name)
+    stem, unit = (match["stem"], match["unit"]) if match else (name, "")
+    head, *rest = stem.split("_")
+    return head + "".join(part[:1].upper() + part[1:] for part in rest) + unit
+
+
+def to_json(value: Any) -> Any:
+    """Turn payload values into what `json` can write; dataclasses by `json_name`."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {json_name(f.name): to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(k): to_json(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [to_json(v) for v in value]
+    if isinstance(value, str):
+        return str(value)
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    return str(value)
