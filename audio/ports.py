@@ -1,0 +1,80 @@
+"""Doors between the parts of the audio side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orchestrator.contracts.ids import GenerationId, IntentId, UtteranceId
+
+Samples = NDArray[np.float32]
+"""Mono samples, float32 in [-1, 1]; the rate stands where the array is taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audible:
+    """What sounds right now, as the ears need it.
+
+    `recent_text` is what was said in the last ten seconds (for telling echo from words); `since_s` is when the
+    present stretch of sound began (monotonic).
+    """
+
+    generation_id: GenerationId
+    intent_id: IntentId
+    interruptible: bool
+    since_s: float
+    recent_text: str
+
+
+class PlayerControls(Protocol):
+    """What the ears may do to the loudspeaker, from their own thread, without waiting."""
+
+    def audible(self) -> Audible | None:
+        """Return what sounds or is about to in the device buffer; None in silence, when held or muted."""
+        ...
+
+    def recent_text(self, within_s: float) -> str:
+        """Return the text that sounded in the last `within_s` seconds, also when nothing sounds now."""
+        ...
+
+    def duck(self, *, gain_db: float, ramp_s: float) -> None:
+        """Lower the voice to `gain_db` (≤ −12) from the next block on; posts `output:duck`."""
+        ...
+
+    def unduck(self, *, ramp_s: float) -> None:
+        """Bring the voice back to full level; posts `output:unduck`."""
+        ...
+
+    def cut(self) -> GenerationId | None:
+        """Fade out within one block and hold what is unplayed; posts `output:cut`. Returns the held generation."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recognition:
+    """Audio to be recognised. `audio` is 16 kHz; `vad_fraction` the share of frames the second VAD called speech."""
+
+    utterance_id: UtteranceId
+    audio: Samples
+    final: bool
+    vad_fraction: float
+    during_output: bool
+    revision: int
+
+
+class RecogniserPort(Protocol):
+    """The recogniser's mailbox. Never blocks; callable from the ears thread."""
+
+    def submit(self, job: Recognition) -> bool:
+        """Queue `job`; a partial is refused (False) while the recogniser is busy, a final never is.
+
+        A final replaces a queued partial, and an older final of the same utterance.
+        """
+        ...
+
+    def withdraw(self, utterance_id: UtteranceId) -> None:
+        """Forget queued work of `utterance_id` and drop the result of what is running for it."""
+        ...
