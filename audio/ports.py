@@ -55,7 +55,13 @@ class PlayerControls(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recognition:
-    """Audio to be recognised. `audio` is 16 kHz; `vad_fraction` the share of frames the second VAD called speech."""
+    """Audio to be recognised.
+
+    `audio` is 16 kHz, echo-cancelled, with about 250 ms of lead before the onset; `vad_fraction` the share of windows
+    of the voiced span that the second VAD called speech; `via` is voice, or ptt when the VADs had no say (then a low
+    `vad_fraction` is no reason to reject). `revision` rises by one with every final of an utterance; partials carry
+    the number that the next final will have.
+    """
 
     utterance_id: UtteranceId
     audio: Samples
@@ -63,10 +69,28 @@ class Recognition:
     vad_fraction: float
     during_output: bool
     revision: int
+    via: str = "voice"
 
 
 class RecogniserPort(Protocol):
-    """The recogniser's mailbox. Never blocks; callable from the ears thread."""
+    """The recogniser's mailbox. Never blocks; callable from the ears thread.
+
+    Who may post what, so that each utterance gets exactly one final transcript:
+
+    - The ears submit a final *early*, 0.1 s after the voiced sound has ended, while the end-of-turn timer still runs.
+      The recogniser decodes it at once but keeps the result: nothing of a final is posted before its `release`.
+    - The user goes on: the ears `withdraw` the utterance and later submit a new final with a higher `revision`.
+    - The turn is over: the ears `release` the utterance with the revision that covers it. The recogniser posts that
+      result as the one `input:transcript` with `final` true: at once when it is decoded, else when it is.
+    - A released utterance is always answered, also when decoding failed, timed out or the revision is unknown (dropped,
+      stopped): then with empty text and `rejected` set. After its release an utterance is neither withdrawn nor
+      submitted again.
+    - Partials are posted as they come (`final` false), but never after `withdraw` for audio submitted before it, nor after
+      the release.
+
+    So for the orchestrator a final transcript is *the* final one; it acts when it has both that and `input:turn_end`,
+    which come in either order.
+    """
 
     def submit(self, job: Recognition) -> bool:
         """Queue `job`; a partial is refused (False) while the recogniser is busy, a final never is.
@@ -77,4 +101,8 @@ class RecogniserPort(Protocol):
 
     def withdraw(self, utterance_id: UtteranceId) -> None:
         """Forget queued work of `utterance_id` and drop the result of what is running for it."""
+        ...
+
+    def release(self, utterance_id: UtteranceId, revision: int) -> None:
+        """Let the final of `utterance_id` with this `revision` be posted, now or as soon as it is decoded. Called once."""
         ...
