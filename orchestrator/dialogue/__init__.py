@@ -1,0 +1,1 @@
+"""The conversation: turns, interruption, what was heard, what is said next."""
