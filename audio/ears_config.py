@@ -1,0 +1,150 @@
+"""Every number of the ears, in one place, with its unit; and the presets of the two dials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from orchestrator.contracts.errors import InputError
+
+RATE_HZ = 16_000
+"""Rate of everything behind the first resampler."""
+
+FRAME_SAMPLES = 160
+"""10 ms at `RATE_HZ`: what the echo canceller and VAD 1 take."""
+
+FRAME_S = FRAME_SAMPLES / RATE_HZ
+
+WINDOW_SAMPLES = 512
+"""32 ms at `RATE_HZ`: what VAD 2 takes."""
+
+WINDOW_S = WINDOW_SAMPLES / RATE_HZ
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EchoConfig:
+    """Echo cancellation.
+
+    `far_active_db` is the level (dBFS) of a reference frame that counts as sound; `far_tail_s` how long after it
+    echo may still arrive (room, device delay); `delay_hint_s` the expected delay, none lets the canceller find it.
+    """
+
+    enabled: bool = True
+    noise_suppression: bool = True
+    high_pass: bool = True
+    far_active_db: float = -60.0
+    far_tail_s: float = 0.35
+    delay_hint_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VadConfig:
+    """The two VADs.
+
+    `vad1_mode` is 0 (passes most) to 3; VAD 2 runs from the first frame that VAD 1 passes until `gate_hold_s` after
+    the last one, and is warmed up with the `warm_up_windows` windows before. `start_probability` makes a window
+    voiced after silence, `stop_probability` keeps it voiced after sound.
+    """
+
+    vad1_mode: int = 2
+    gate_hold_s: float = 0.5
+    warm_up_windows: int = 8
+    start_probability: float = 0.5
+    stop_probability: float = 0.35
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointConfig:
+    """When an utterance begins and when the turn is over; all times in seconds.
+
+    `onset_voiced_s` of sound that is voiced without a gap over `fragment_gap_s` begins an utterance, so shorter
+    fragments never do. The turn ends after `end_silence_s` without voice (the dial "patience"), or `hold_silence_s`
+    while the words so far end in mid-sentence. `decode_after_s` after the voice ended, an early final is decoded.
+    From `split_after_s` on, a long turn is split in its next pause of `split_pause_s`, at the latest at `limit_s`.
+    `lead_s` of audio before the onset goes to the recogniser, at most `pre_roll_s` is kept; a push-to-talk turn goes on
+    for `ptt_tail_s` after the key went up.
+    """
+
+    onset_voiced_s: float = 0.096
+    fragment_gap_s: float = 0.064
+    end_silence_s: float = 0.65
+    hold_silence_s: float = 1.4
+    decode_after_s: float = 0.1
+    split_after_s: float = 22.0
+    split_pause_s: float = 0.2
+    limit_s: float = 29.0
+    lead_s: float = 0.25
+    ptt_lead_s: float = 0.3
+    pre_roll_s: float = 0.8
+    ptt_tail_s: float = 0.1
+    back_track_s: float = 0.16
+    partial_first_s: float = 0.6
+    partial_every_s: float = 0.5
+    partial_retry_s: float = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BargeInConfig:
+    """When the voice is lowered and when it is cut (the dial "how easily it can be interrupted").
+
+    A window with at least `duck_probability` ducks to `duck_gain_db` (≤ −12) over `duck_ramp_s`; `unduck_after_s` without
+    one brings the voice back over `unduck_ramp_s` (together ≤ 0.3 s). `cut_voiced_s` of voice within the last
+    `cut_within_s` cuts; stretches under `fragment_s` never count. While output sounds, a window counts only if what
+    the echo canceller left is at most `residual_gate_db` below the echo it took out. Until the canceller has seen
+    `warm_up_s` of output, `warm_up_cut_voiced_s` and `warm_up_gate_db` hold instead.
+    """
+
+    duck_probability: float = 0.4
+    duck_gain_db: float = -18.0
+    duck_ramp_s: float = 0.02
+    unduck_after_s: float = 0.2
+    unduck_ramp_s: float = 0.08
+    cut_voiced_s: float = 0.128
+    cut_within_s: float = 0.32
+    fragment_s: float = 0.1
+    residual_gate_db: float = 18.0
+    warm_up_s: float = 0.8
+    warm_up_cut_voiced_s: float = 0.32
+    warm_up_gate_db: float = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarsConfig:
+    """All of it. `stream_gap_s`: a longer hole in the microphone's time ends what was going on."""
+
+    echo: EchoConfig = field(default_factory=EchoConfig)
+    vad: VadConfig = field(default_factory=VadConfig)
+    endpoint: EndpointConfig = field(default_factory=EndpointConfig)
+    barge_in: BargeInConfig = field(default_factory=BargeInConfig)
+    stream_gap_s: float = 0.25
+
+
+PATIENCE: Mapping[str, EndpointConfig] = MappingProxyType(
+    {
+        "quick": EndpointConfig(end_silence_s=0.45, hold_silence_s=1.0),
+        "normal": EndpointConfig(),
+        "patient": EndpointConfig(end_silence_s=1.0, hold_silence_s=2.0),
+    }
+)
+
+SENSITIVITY: Mapping[str, BargeInConfig] = MappingProxyType(
+    {
+        "relaxed": BargeInConfig(duck_probability=0.5, cut_voiced_s=0.192, cut_within_s=0.384, residual_gate_db=12.0),
+        "normal": BargeInConfig(),
+        "eager": BargeInConfig(duck_probability=0.3, cut_voiced_s=0.1, cut_within_s=0.3, residual_gate_db=22.0),
+    }
+)
+
+
+def preset(*, patience: str = "normal", sensitivity: str = "normal", base: EarsConfig | None = None) -> EarsConfig:
+    """Return `base` (default: the defaults) with both dials set.
+
+    Raises:
+        InputError: for a name that is not a preset.
+    """
+    if patience not in PATIENCE:
+        raise InputError("patience_unknown", f"patience must be one of {', '.join(PATIENCE)}, not {patience!r}")
+    if sensitivity not in SENSITIVITY:
+        raise InputError("sensitivity_unknown", f"sensitivity must be one of {', '.join(SENSITIVITY)}, not {sensitivity!r}")
+    return replace(base or EarsConfig(), endpoint=PATIENCE[patience], barge_in=SENSITIVITY[sensitivity])
