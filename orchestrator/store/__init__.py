@@ -1,0 +1,1 @@
+"""What survives a restart, in one SQLite file."""
