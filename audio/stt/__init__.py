@@ -1,0 +1,1 @@
+"""Speech recognition: models behind one Protocol, and the mailbox that feeds them."""

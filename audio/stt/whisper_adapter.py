@@ -1,0 +1,254 @@
+"""Whisper models in CTranslate2 form, with a short encoder context for short utterances."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from audio.ports import Samples
+from audio.stt.chunking import split_at_silences
+from audio.stt.guards import compression_ratio, find_flaw
+from audio.stt.rejection import weakness
+from audio.stt.text import join_texts
+from audio.stt.transcription import MIN_VAD_FRACTION, SAMPLE_RATE_HZ, SURE_VAD_FRACTION, Transcription
+from orchestrator.clock import Clock
+from orchestrator.contracts.errors import InputError, PartFailed
+
+log = logging.getLogger(__name__)
+
+_POSITIONS = 1500
+_FRAMES = 2 * _POSITIONS
+_HOP = 160
+_TAIL_ZEROS_S = 1.0
+"""Real silence behind the speech before cached states follow; with 0.5 s the decoder begins to loop."""
+
+_MAX_TOKENS = 448
+_TOKENS_BASE = 25
+_TOKENS_PER_S = 15
+"""A cap that never cut true text but ends a loop early."""
+
+_MODEL_FILES = ("model.bin", "config.json", "tokenizer.json")
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoded:
+    text: str
+    language: str
+    context: str
+    avg_logprob: float
+    no_speech: float
+    flaw: str | None
+
+
+class WhisperAdapter:
+    """One Whisper model. The encoder sees the speech and one second of zeros; cached states of silence fill the rest.
+
+    So the decoder finds its 30 s of context although only the utterance was encoded. Cached states keep their
+    positions. What the guards flag is decoded once more with full context, and that result stands.
+    """
+
+    def __init__(self, model_dir: Path, *, clock: Clock, cpu_threads: int = 2, compute_type: str = "int8") -> None:
+        """Load and warm up the model of `model_dir`; takes a second or two. `clock` measures what decoding costs.
+
+        Raises:
+            InputError: `model_missing` if the folder or a file of it is not there, `model_broken` if it can't be used.
+        """
+        for name in _MODEL_FILES:
+            if not (model_dir / name).is_file():
+                raise InputError(
+                    "model_missing",
+                    f"speech model incomplete: {model_dir / name} is not there; fetch it with: mynah models get",
+                    part="stt",
+                )
+        self._clock = clock
+        self.cpu_threads = cpu_threads
+        self.name = model_dir.name
+        try:
+            self._load(model_dir, cpu_threads, compute_type)
+        except Exception as error:
+            raise InputError(
+                "model_broken",
+                f"speech model in {model_dir} can't be loaded ({_first_line(error)}); "
+                "check it with: mynah models verify",
+                part="stt",
+            ) from error
+
+    def _load(self, model_dir: Path, cpu_threads: int, compute_type: str) -> None:
+        # Imported here: it takes a second, which commands that recognise nothing need not wait for.
+        from faster_whisper import WhisperModel
+        from faster_whisper.tokenizer import Tokenizer
+        from faster_whisper.transcribe import get_suppressed_tokens
+
+        self._whisper: Any = WhisperModel(
+            str(model_dir), device="cpu", compute_type=compute_type, cpu_threads=cpu_threads, local_files_only=True
+        )
+        self.is_multilingual: bool = self._whisper.model.is_multilingual
+        self._tokenizer_class: Any = Tokenizer
+        self._suppressed_of: Any = get_suppressed_tokens
+        self._tokenizers: dict[str, tuple[Any, list[int]]] = {}
+        silence = np.zeros(_FRAMES * _HOP, np.float32)
+        self._silence: NDArray[np.float32] = np.array(self._encode(silence, _FRAMES))
+        self.transcribe(silence[: SAMPLE_RATE_HZ // 2], languages=("en",), final=False)
+
+    def transcribe(
+        self,
+        audio: Samples,
+        *,
+        languages: Sequence[str],
+        hotwords: Sequence[str] = (),
+        final: bool = True,
+        vad_fraction: float | None = None,
+    ) -> Transcription:
+        """Return the text of `audio`; an English-only model ignores `languages`. See `SpeechRecogniser`."""
+        began_s = self._clock.monotonic_s()
+        try:
+            clean = np.nan_to_num(np.ascontiguousarray(audio, dtype=np.float32), posinf=0.0, neginf=0.0)
+            parts = [
+                self._transcribe_part(part, languages, hotwords, final, vad_fraction)
+                for part in split_at_silences(clean)
+            ]
+        except PartFailed:
+            raise
+        except Exception as error:
+            raise PartFailed(
+                "stt_failed", f"speech recognition failed: {_first_line(error)}", part="stt", recoverable=True
+            ) from error
+        merged = _merge(parts)
+        return replace(merged, decode_s=self._clock.monotonic_s() - began_s)
+
+    def _transcribe_part(
+        self,
+        audio: Samples,
+        languages: Sequence[str],
+        hotwords: Sequence[str],
+        final: bool,
+        vad_fraction: float | None,
+    ) -> Transcription:
+        short, tail = self._encode_short(audio)
+        language = self._detect(short, languages)
+        decoded = self._decode(tail, audio, language, hotwords, context="short")
+        is_retried = final and self._needs_full(decoded, vad_fraction)
+        if is_retried:
+            log.debug("decoding again with full context: %s", decoded.flaw or "weak")
+            decoded = self._decode(self._encode(audio, _FRAMES), audio, language, hotwords, context="full")
+        return Transcription(
+            text=decoded.text,
+            language=decoded.language,
+            decode_s=0.0,
+            context=decoded.context,
+            retried=is_retried,
+            avg_logprob=decoded.avg_logprob,
+            no_speech=decoded.no_speech,
+            compression=compression_ratio(decoded.text),
+            flaw=decoded.flaw,
+        )
+
+    @staticmethod
+    def _needs_full(decoded: _Decoded, vad_fraction: float | None) -> bool:
+        if vad_fraction is not None and vad_fraction < MIN_VAD_FRACTION:
+            return False
+        if decoded.flaw is not None:
+            return True
+        is_sure = vad_fraction is None or vad_fraction >= SURE_VAD_FRACTION
+        return is_sure and weakness(avg_logprob=decoded.avg_logprob, no_speech=decoded.no_speech) is not None
+
+    def _encode(self, audio: Samples, frames: int) -> Any:
+        padded = np.pad(audio, (0, max(0, frames * _HOP - len(audio))))
+        features = self._whisper.feature_extractor(padded, padding=0)[:, :frames]
+        return self._whisper.encode(np.ascontiguousarray(features))
+
+    def _encode_short(self, audio: Samples) -> tuple[Any, Any]:
+        """Return the states of the speech alone, and those with silence behind them up to 30 s."""
+        from ctranslate2 import StorageView
+
+        frames = 2 * math.ceil((len(audio) / SAMPLE_RATE_HZ + _TAIL_ZEROS_S) * 50)
+        short = self._encode(audio, min(frames, _FRAMES))
+        states = np.array(short)
+        states = np.concatenate([states, self._silence[:, states.shape[1] : _POSITIONS]], axis=1)
+        return short, StorageView.from_array(np.ascontiguousarray(states))
+
+    def _detect(self, short: Any, languages: Sequence[str]) -> str:
+        """Choose among `languages` by the states of the speech alone: with silence behind them it errs more often."""
+        if not self.is_multilingual or not languages:
+            return "en"
+        if len(languages) == 1:
+            return languages[0]
+        chances = {token[2:-2]: chance for token, chance in self._whisper.model.detect_language(short)[0]}
+        return max(languages, key=lambda code: chances.get(code, 0.0))
+
+    def _tokenizer(self, language: str) -> tuple[Any, list[int]]:
+        if language not in self._tokenizers:
+            tokenizer = self._tokenizer_class(
+                self._whisper.hf_tokenizer, self.is_multilingual, task="transcribe", language=language
+            )
+            self._tokenizers[language] = (tokenizer, list(self._suppressed_of(tokenizer, [-1])))
+        return self._tokenizers[language]
+
+    def _decode(
+        self, states: Any, audio: Samples, language: str, hotwords: Sequence[str], *, context: str
+    ) -> _Decoded:
+        tokenizer, suppressed = self._tokenizer(language)
+        audio_s = len(audio) / SAMPLE_RATE_HZ
+        prompt = self._whisper.get_prompt(
+            tokenizer, [], without_timestamps=True, hotwords=", ".join(hotwords) if hotwords else None
+        )
+        max_length = min(_MAX_TOKENS, len(prompt) + int(_TOKENS_BASE + _TOKENS_PER_S * audio_s))
+        result = self._whisper.model.generate(
+            states,
+            [prompt],
+            beam_size=1,
+            max_length=max_length,
+            return_scores=True,
+            return_no_speech_prob=True,
+            suppress_blank=True,
+            suppress_tokens=suppressed,
+        )[0]
+        tokens = result.sequences_ids[0]
+        text = tokenizer.decode(tokens).strip()
+        # The model returns the mean over its tokens; the end token that it leaves out counts, too.
+        avg_logprob = result.scores[0] * len(tokens) / (len(tokens) + 1)
+        is_capped = len(prompt) + len(tokens) >= max_length
+        return _Decoded(
+            text=text,
+            language=language,
+            context=context,
+            avg_logprob=float(avg_logprob),
+            no_speech=float(result.no_speech_prob),
+            flaw=find_flaw(text, audio_s=audio_s, is_capped=is_capped),
+        )
+
+
+def _merge(parts: list[Transcription]) -> Transcription:
+    """Put the parts of long audio together, without those that are noise when others are not."""
+    if len(parts) == 1:
+        return parts[0]
+    good = [
+        part
+        for part in parts
+        if part.text and weakness(avg_logprob=part.avg_logprob, no_speech=part.no_speech) is None
+    ] or parts
+    main = max(good, key=lambda part: len(part.text))
+    text = join_texts([part.text for part in good])
+    weights = [max(1, len(part.text)) for part in good]
+    return replace(
+        main,
+        text=text,
+        context="full" if any(part.context == "full" for part in parts) else "short",
+        retried=any(part.retried for part in parts),
+        avg_logprob=float(np.average([part.avg_logprob or 0.0 for part in good], weights=weights)),
+        no_speech=min(part.no_speech or 0.0 for part in good),
+        compression=compression_ratio(text),
+        flaw=next((part.flaw for part in good if part.flaw), None),
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else type(error).__name__
