@@ -15,10 +15,14 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateView(View):
-    """The character's one clear state: starting, idle, listening, thinking, speaking, interrupted, muted, error, asleep."""
+    """The character's one clear state: starting, idle, listening, thinking, speaking, interrupted, muted, error, asleep.
+
+    `detail` says more while starting: a key of the UI catalogue's `progress.` or words to show as they are.
+    """
 
     state: str
     generation_id: GenerationId | None = None
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,3 +105,11 @@ class DeviceView(View):
     device: str | None
     state: str
     reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MuteView(View):
+    """The microphone (`direction` input) or the voice (output) was muted or unmuted, by whomever."""
+
+    direction: str
+    on: bool
