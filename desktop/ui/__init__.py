@@ -1,0 +1,1 @@
+"""The window: widgets that paint views and send commands; no audio, no asyncio."""
