@@ -28,7 +28,8 @@ Trace = Callable[[Event], None]
 class Generation:
     """One answer, from the decision to answer to its end. Lives on the core loop; `is_stale` may be read anywhere.
 
-    `order` rises with every new generation. `sounded` tells whether any of it was heard or shown.
+    `order` rises with every new generation. `sounded` tells whether any of it was heard or shown. `running` is clear
+    while it is suspended, `stopped` set once the output has acknowledged its end, `settled` once it is in history.
     """
 
     def __init__(
@@ -54,6 +55,8 @@ class Generation:
         self.sounded = False
         self.suspend_count = 0
         self.task: asyncio.Task[Any] | None = None
+        self.running = asyncio.Event()
+        self.running.set()
         self.settled = asyncio.Event()
         self.stopped = asyncio.Event()
         self._before_suspend = _S.PREPARING
@@ -119,6 +122,10 @@ class Generation:
         before = self.state
         self.state = state
         self.reason = reason
+        if state is _S.SUSPENDED:
+            self.running.clear()
+        else:
+            self.running.set()
         self._announce(before.value, reason)
 
     def _announce(self, before: str | None, reason: str | None) -> None:

@@ -11,6 +11,8 @@ _BOUNDARY = re.compile(r"[,.!?;:，。！？；：、…—\n]+")
 _NOT_WORD = re.compile(r"[^\w\s'\-]+", re.UNICODE)
 _CJK = re.compile(r"[\u3400-\u9fff]")
 
+_HUMS = frozenset(("mm", "mmm", "mhm", "hm", "hmm", "uh", "um", "er", "ah", "嗯", "恩", "唔", "呃", "额", "啊", "哦", "诶", "欸"))
+
 Phrases = Mapping[str, tuple[str, ...]]
 """Phrases by language (`en`, `zh`)."""
 
@@ -100,6 +102,11 @@ class PhraseBook:
         """Whether the text is nothing but listening sounds and words ("mm-hm", "yeah, right", 「嗯，对」)."""
         parts = clauses(text)
         return bool(parts) and all(self._is_made_of(clause, self._set("backchannel")) for clause, _ in parts)
+
+    def is_hum(self, text: str) -> bool:
+        """Whether the text is nothing but sounds without meaning ("mm", "uh", 「呃」)."""
+        parts = clauses(text)
+        return bool(parts) and all(self._is_made_of(clause, _HUMS) for clause, _ in parts)
 
     def is_go_on(self, text: str) -> bool:
         """Whether the whole text asks to continue."""
