@@ -63,7 +63,7 @@ def _asks(text: str) -> bool:
 
 
 def finish_text(text: str, *, language: str | None, script: ChineseScript, is_whole: bool) -> str:
-    """Return recognised `text` as it is shown and processed: Chinese by `script`, with punctuation; others unchanged."""
+    """Return recognised `text` as it is shown and processed: Chinese in `script`, with punctuation."""
     if language != "zh" or not has_cjk(text):
         return text
     return punctuate(to_script(text, script), is_whole=is_whole)

@@ -12,7 +12,7 @@ SAMPLE_RATE_HZ = 16_000
 """The rate every recogniser here works at."""
 
 MIN_VAD_FRACTION = 0.2
-"""Below this share of speech windows a voiced span is noise: 22 of 24 noises fall below, no recording of speech does."""
+"""Below this share of speech windows a voiced span is noise: 22 of 24 noises fall below, no recorded speech does."""
 
 SURE_VAD_FRACTION = 0.5
 """From this share on, the second VAD vouches for speech, so a doubtful text earns a second decoding."""

@@ -191,9 +191,7 @@ class WhisperAdapter:
             self._tokenizers[language] = (tokenizer, list(self._suppressed_of(tokenizer, [-1])))
         return self._tokenizers[language]
 
-    def _decode(
-        self, states: Any, audio: Samples, language: str, hotwords: Sequence[str], *, context: str
-    ) -> _Decoded:
+    def _decode(self, states: Any, audio: Samples, language: str, hotwords: Sequence[str], *, context: str) -> _Decoded:
         tokenizer, suppressed = self._tokenizer(language)
         audio_s = len(audio) / SAMPLE_RATE_HZ
         prompt = self._whisper.get_prompt(
@@ -230,9 +228,7 @@ def _merge(parts: list[Transcription]) -> Transcription:
     if len(parts) == 1:
         return parts[0]
     good = [
-        part
-        for part in parts
-        if part.text and weakness(avg_logprob=part.avg_logprob, no_speech=part.no_speech) is None
+        part for part in parts if part.text and weakness(avg_logprob=part.avg_logprob, no_speech=part.no_speech) is None
     ] or parts
     main = max(good, key=lambda part: len(part.text))
     text = join_texts([part.text for part in good])
