@@ -1,0 +1,34 @@
+"""Icons drawn in one stroke style, tinted by the theme."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from PySide6.QtCore import QByteArray, QRectF, Qt
+from PySide6.QtGui import QIcon, QPainter, QPixmap
+from PySide6.QtSvg import QSvgRenderer
+
+from desktop import paths
+
+_DRAWN_IN = "#000000"
+
+
+@lru_cache(maxsize=256)
+def pixmap(name: str, colour: str, size_px: int, ratio: float = 1.0) -> QPixmap:
+    """Return the icon `name` in `colour`, `size_px` device-independent pixels wide."""
+    source = (paths.assets() / "icons" / f"{name}.svg").read_text(encoding="utf-8").replace(_DRAWN_IN, colour)
+    made = QPixmap(round(size_px * ratio), round(size_px * ratio))
+    made.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(made)
+    QSvgRenderer(QByteArray(source.encode())).render(painter, QRectF(0, 0, made.width(), made.height()))
+    painter.end()
+    made.setDevicePixelRatio(ratio)
+    return made
+
+
+def icon(name: str, colour: str, *, pressed: str | None = None, size_px: int = 20, ratio: float = 2.0) -> QIcon:
+    """Return the icon for a button; `pressed` is its colour while the button is down or checked."""
+    made = QIcon(pixmap(name, colour, size_px, ratio))
+    if pressed is not None:
+        made.addPixmap(pixmap(name, pressed, size_px, ratio), QIcon.Mode.Normal, QIcon.State.On)
+    return made
