@@ -276,4 +276,14 @@ DEFAULT_PHRASES: Mapping[str, Phrases] = {
 def phrase_book(phrases: Mapping[str, Phrases] | None = None, names: tuple[str, ...] = ()) -> PhraseBook:
     """Return a book from `phrases`, the shipped ones for what is absent."""
     merged = {**DEFAULT_PHRASES, **(phrases or {})}
-    return PhraseBook(names=names, **merged)
+    return PhraseBook(
+        pause=merged["pause"],
+        objection=merged["objection"],
+        backchannel=merged["backchannel"],
+        go_on=merged["go_on"],
+        repeat=merged["repeat"],
+        fillers=merged["fillers"],
+        softeners=merged["softeners"],
+        hold_turn=merged["hold_turn"],
+        names=names,
+    )

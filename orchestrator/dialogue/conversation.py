@@ -1,0 +1,579 @@
+"""The conversation: hears what happens on the bus and decides what becomes of the answer in progress."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from orchestrator.bus.bus import Bus
+from orchestrator.bus.envelope import Envelope
+from orchestrator.clock import Clock
+from orchestrator.contracts.dialogue import Brain, TurnInput
+from orchestrator.contracts.events import (
+    Event,
+    InputInterrupt,
+    InputSpeech,
+    InputTranscript,
+    InputTurnEnd,
+    InputUser,
+    InterruptConfirm,
+    IntentStateChanged,
+    OutputCut,
+    OutputFirstSound,
+    OutputStateChanged,
+    OutputWord,
+    Payload,
+)
+from orchestrator.contracts.ids import GenerationId, UtteranceId
+from orchestrator.contracts.lanes import GenerationState, InterruptReason, Lane
+from orchestrator.contracts.ports import SpeechPort, ViewSink
+from orchestrator.contracts.views import (
+    CharacterTextView,
+    ExpressionView,
+    SpeechStoppedView,
+    SpeechTimelineView,
+    StateView,
+    UserTextView,
+)
+from orchestrator.dialogue.heard import HeardLedger
+from orchestrator.dialogue.interruption import Decision, Situation, Verdict, decide
+from orchestrator.dialogue.ledger_turns import continuation, repetition
+from orchestrator.dialogue.phrase_book import PhraseBook
+from orchestrator.dialogue.turn_loop import TurnLoop
+from orchestrator.dialogue.utterances import Utterance, Utterances
+from orchestrator.generation import Generation, Generations
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterruptionTimes:
+    """Numbers of `policy.yml`, section `interruption`.
+
+    `confirm_timeout_s`: a held answer that hears nothing this long after the sound ended goes on by itself, once.
+    `thinking_after_s`: without sound for this long, the character shows that it thinks.
+    """
+
+    confirm_timeout_s: float = 2.0
+    thinking_after_s: float = 1.0
+
+
+class Conversation:
+    """Subscribes to the bus and steers the turn loop. Lives on the core loop; handlers never wait."""
+
+    def __init__(
+        self,
+        *,
+        bus: Bus,
+        clock: Clock,
+        generations: Generations,
+        ledger: HeardLedger,
+        turns: TurnLoop,
+        speech: SpeechPort,
+        views: ViewSink,
+        brain: Callable[[], Brain],
+        book: PhraseBook,
+        times: InterruptionTimes | None = None,
+    ) -> None:
+        """Wire the handlers; nothing happens before the bus is attached."""
+        self._bus = bus
+        self._clock = clock
+        self._generations = generations
+        self._ledger = ledger
+        self._turns = turns
+        self._speech = speech
+        self._views = views
+        self._brain = brain
+        self._book = book
+        self._times = times or InterruptionTimes()
+        self._utterances = Utterances()
+        self._kept: list[InputUser] = []
+        self._resume_timer: asyncio.TimerHandle | None = None
+        self._thinking_timer: asyncio.TimerHandle | None = None
+        self._silence_timer: asyncio.TimerHandle | None = None
+        self._timed_out: set[GenerationId] = set()
+        self._audible: GenerationId | None = None
+        self._protected: set[GenerationId] = set()
+        self._state = ""
+        self._held_cuts: dict[GenerationId, OutputCut] = {}
+        self.idle_hooks: list[Callable[[], None]] = []
+        for kind, handler in (
+            (InputSpeech, self._on_speech),
+            (InputInterrupt, self._on_interrupt),
+            (InputTranscript, self._on_transcript),
+            (InputTurnEnd, self._on_turn_end),
+            (InputUser, self._on_user),
+            (OutputCut, self._on_cut),
+            (OutputFirstSound, self._on_first_sound),
+            (OutputWord, self._on_word),
+            (IntentStateChanged, self._on_intent_state),
+            (OutputStateChanged, self._on_output_state),
+        ):
+            bus.subscribe(kind, handler)
+        bus.set_stale_check(self._is_stale)
+
+    def set_phrases(self, book: PhraseBook, times: InterruptionTimes) -> None:
+        """Use other phrases and times from now on."""
+        self._book = book
+        self._times = times
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether neither the user nor the character has anything going on."""
+        return self._turns.active is None and not self._utterances.is_undecided
+
+    @property
+    def is_user_busy(self) -> bool:
+        """Whether the user speaks, or what they said is not understood yet."""
+        return self._utterances.is_undecided
+
+    # --- the user's voice -------------------------------------------------------------------------------
+
+    def _on_speech(self, envelope: Envelope) -> None:
+        payload, utterance_id = envelope.event.payload, envelope.event.utterance_id
+        if not isinstance(payload, InputSpeech) or utterance_id is None:
+            return
+        if payload.phase == "end":
+            utterance = self._utterances.get(utterance_id)
+            if utterance is not None:
+                utterance.end_at_s = payload.at_s
+            self._arm_resume_timer()
+            return
+        active = self._turns.active
+        utterance = Utterance(
+            utterance_id=utterance_id,
+            onset_at_s=payload.at_s,
+            during_output=payload.during_output,
+            over_generation=active.generation_id if active is not None else None,
+        )
+        self._utterances.begin(utterance)
+        self._disarm(self._resume_timer)
+        self._disarm(self._silence_timer)
+        if active is not None and not active.sounded and not self._is_protected(active):
+            utterance.holds = active.generation_id
+            if active.suspend("user_spoke_first"):
+                self._speech.hold(active.generation_id)
+        elif active is not None and active.state is GenerationState.SUSPENDED:
+            utterance.holds = active.generation_id
+        self.refresh()
+
+    def _on_interrupt(self, envelope: Envelope) -> None:
+        event = envelope.event
+        payload = event.payload
+        if not isinstance(payload, InputInterrupt):
+            return
+        active = self._turns.active
+        if payload.reason in (InterruptReason.USER_STOP, InterruptReason.SHUTDOWN, InterruptReason.OUTPUT_FAILURE):
+            self._stop_now(payload, event.utterance_id)
+            return
+        if active is None or self._is_protected(active):
+            return
+        if active.suspend(payload.by):
+            self._speech.hold(active.generation_id)
+        utterance = self._utterances.get(event.utterance_id) or self._utterances.newest()
+        if utterance is not None:
+            utterance.holds = active.generation_id
+            utterance.by_ptt = utterance.by_ptt or payload.by == "ptt"
+        else:
+            self._arm_resume_timer()
+        self.refresh()
+
+    def _stop_now(self, payload: InputInterrupt, utterance_id: UtteranceId | None) -> None:
+        active = self._turns.active
+        self._kept.clear()
+        if active is not None:
+            self._confirm(active, Verdict.STOP_ONLY, "words", None, utterance_id)
+            self._turns.cancel(active, payload.reason)
+        self.refresh()
+
+    def _on_transcript(self, envelope: Envelope) -> None:
+        payload = envelope.event.payload
+        utterance = self._utterances.get(envelope.event.utterance_id)
+        if not isinstance(payload, InputTranscript) or utterance is None:
+            return
+        if payload.final:
+            utterance.final = payload
+            self._decide_if_complete(utterance)
+            return
+        utterance.partial = payload.text
+        self._views.show(UserTextView(utterance_id=utterance.utterance_id, text=payload.text, final=False))
+        active = self._turns.active
+        if active is None or active.state is GenerationState.SUSPENDED or self._audible != active.generation_id:
+            return
+        match = self._book.stop_phrase(payload.text)
+        if match is not None and not self._is_protected(active):
+            self._post_interrupt("phrase", active, utterance.utterance_id, InterruptReason.USER_BARGE_IN, payload.text)
+
+    def _on_turn_end(self, envelope: Envelope) -> None:
+        payload = envelope.event.payload
+        utterance = self._utterances.get(envelope.event.utterance_id)
+        if not isinstance(payload, InputTurnEnd) or utterance is None:
+            return
+        utterance.turn_end = payload
+        utterance.by_ptt = utterance.by_ptt or payload.by == "ptt"
+        self._decide_if_complete(utterance)
+        self.refresh()
+
+    def _decide_if_complete(self, utterance: Utterance) -> None:
+        final = utterance.final
+        if not utterance.is_complete or final is None:
+            return
+        self._utterances.close(utterance.utterance_id)
+        active = self._turns.active
+        text = final.text.strip()
+        over = utterance.over_generation or utterance.holds
+        situation = Situation(
+            has_answer=active is not None,
+            is_held=active is not None and active.state is GenerationState.SUSPENDED,
+            sounded=active is not None and active.sounded,
+            during_output=utterance.during_output,
+            recent_text=self._spoken_text(over) if utterance.during_output else "",
+            is_answer=bool(text) and self._brain().accepts_as_answer(text, final.language),
+            is_protected=active is not None and self._is_protected(active),
+        )
+        decision = decide(text, rejected=final.rejected is not None, situation=situation, book=self._book)
+        shown = text if decision.because == "words" else ""
+        self._views.show(UserTextView(utterance_id=utterance.utterance_id, text=shown, final=True))
+        user = None
+        if decision.input_text is not None:
+            user = InputUser(
+                text=decision.input_text,
+                via="ptt" if utterance.by_ptt else "voice",
+                language=final.language,
+                interrupt_hint=decision.hint,
+            )
+        self._carry_out(decision, active, user, utterance.utterance_id)
+
+    def _carry_out(
+        self, decision: Decision, active: Generation | None, user: InputUser | None, utterance_id: UtteranceId
+    ) -> None:
+        if active is not None:
+            was_touched = decision.verdict is not Verdict.KEEP
+            if was_touched:
+                self._confirm(active, decision.verdict, decision.because, decision.input_text, utterance_id)
+            if decision.verdict is Verdict.RESUME and not self._utterances.holding(active.generation_id):
+                self._resume(active, decision.because)
+            elif decision.verdict in (Verdict.CANCEL, Verdict.STOP_ONLY):
+                if decision.is_joined and user is not None:
+                    user = replace(user, text=self._join(active, user.text))
+                self._turns.cancel(active, InterruptReason.USER_BARGE_IN, is_joined=decision.is_joined)
+        if user is not None:
+            if decision.is_kept:
+                self._kept.append(user)
+            else:
+                joined = "joined" if decision.is_joined else None
+                self._bus.post(
+                    Event(payload=user, source="dialogue", session_id=self._turns.session_id, utterance_id=utterance_id, coalesce_key=joined)
+                )
+        self.refresh()
+
+    def _join(self, generation: Generation, text: str) -> str:
+        before = self._turns.input_of(generation)
+        if not before:
+            return text
+        needs_space = not ("\u3000" <= before[-1] <= "\u9fff" or "\u3000" <= text[:1] <= "\u9fff")
+        return before + (" " if needs_space else "") + text
+
+    # --- inputs -----------------------------------------------------------------------------------------
+
+    def _on_user(self, envelope: Envelope) -> None:
+        event = envelope.event
+        payload = event.payload
+        if not isinstance(payload, InputUser):
+            return
+        active = self._turns.active
+        if envelope.lane is Lane.CONTROL or active is not None:
+            if active is not None and self._is_protected(active) and active.sounded:
+                self._kept.append(payload)
+                return
+            hint = payload.interrupt_hint
+            is_joined = event.coalesce_key == "joined"
+            if active is not None:
+                is_joined = not active.sounded
+                hint = hint or ("interrupted" if active.sounded else None)
+                self._trace_interrupt(active, payload.via, InterruptReason.TOPIC_CHANGE, event.utterance_id)
+                if is_joined:
+                    payload = replace(payload, text=self._join(active, payload.text))
+                self._turns.cancel(active, InterruptReason.TOPIC_CHANGE, is_joined=is_joined)
+            self._bus.post(
+                replace(
+                    event,
+                    payload=replace(payload, interrupt_hint=hint),
+                    source="dialogue",
+                    dedupe_key=f"{envelope.event_id}:again",
+                    coalesce_key="joined" if is_joined else None,
+                )
+            )
+            self.refresh()
+            return
+        self._begin(payload, event)
+
+    def _begin(self, payload: InputUser, event: Event) -> None:
+        if payload.via in ("typed", "control"):
+            self._views.show(UserTextView(utterance_id=event.utterance_id, text=payload.text, final=True, via=payload.via))
+        user = TurnInput(
+            text=payload.text,
+            language=payload.language,
+            via=payload.via,
+            utterance_id=event.utterance_id,
+            interrupt_hint=payload.interrupt_hint,
+            object=payload.object,
+        )
+        self._disarm(self._silence_timer)
+        script = None
+        if self._book.is_go_on(payload.text):
+            script = continuation(self._turns)
+        elif self._book.is_repeat(payload.text):
+            script = repetition(self._turns)
+        self._turns.start(user, script=script, is_joined=event.coalesce_key == "joined", on_end=self._on_answer_end)
+        self._arm_thinking()
+
+    def _on_answer_end(self, generation: Generation) -> None:
+        self._held_cuts.pop(generation.generation_id, None)
+        self._timed_out.discard(generation.generation_id)
+        self._protected.discard(generation.generation_id)
+        if self._turns.active is None and self._kept and not self._utterances.is_undecided:
+            kept = self._kept.pop(0)
+            self._bus.post(Event(payload=kept, source="dialogue", session_id=self._turns.session_id))
+        self._arm_silence()
+        if self.is_quiet:
+            for hook in self.idle_hooks:
+                hook()
+
+    # --- holding and going on ---------------------------------------------------------------------------
+
+    def _resume(self, generation: Generation, because: str) -> None:
+        self._disarm(self._resume_timer)
+        if generation.resume(because):
+            self._speech.resume(generation.generation_id)
+            self._held_cuts.pop(generation.generation_id, None)
+            self._turns.recheck(generation)
+
+    def _arm_resume_timer(self) -> None:
+        """A held answer that hears nothing goes on by itself, unless an utterance still waits for its verdict."""
+        self._disarm(self._resume_timer)
+        active = self._turns.active
+        if active is None or active.state is not GenerationState.SUSPENDED:
+            return
+        self._resume_timer = asyncio.get_running_loop().call_later(
+            self._times.confirm_timeout_s, self._on_resume_due, active
+        )
+
+    def _on_resume_due(self, generation: Generation) -> None:
+        if self._turns.active is not generation or generation.state is not GenerationState.SUSPENDED:
+            return
+        if self._utterances.is_undecided:
+            self._arm_resume_timer()
+            return
+        self._timed_out.add(generation.generation_id)
+        self._confirm(generation, Verdict.RESUME, "timeout", None, None)
+        self._resume(generation, "timeout")
+        self.refresh()
+
+    def _confirm(
+        self, generation: Generation, verdict: Verdict, because: str, text: str | None, utterance_id: UtteranceId | None
+    ) -> None:
+        self._trace(InterruptConfirm(verdict=verdict.value, because=because, text=text), generation, utterance_id)
+
+    # --- the output -------------------------------------------------------------------------------------
+
+    def _on_cut(self, envelope: Envelope) -> None:
+        event, payload = envelope.event, envelope.event.payload
+        if not isinstance(payload, OutputCut) or event.generation_id is None:
+            return
+        self._held_cuts[event.generation_id] = payload
+        if event.intent_id is not None:
+            self._views.show(
+                SpeechStoppedView(
+                    generation_id=event.generation_id,
+                    intent_id=event.intent_id,
+                    at_s=payload.last_sample_at_s,
+                    cut_at=payload.char_offset,
+                    held=True,
+                )
+            )
+        self.refresh()
+
+    def _on_first_sound(self, envelope: Envelope) -> None:
+        event, payload = envelope.event, envelope.event.payload
+        generation = self._generations.get(event.generation_id)
+        if not isinstance(payload, OutputFirstSound) or generation is None or event.intent_id is None:
+            return
+        generation.sounded = True
+        self._audible = generation.generation_id
+        self._ledger.on_playing(event.intent_id)
+        if not generation.is_stale:
+            self._views.show(
+                SpeechTimelineView(
+                    generation_id=generation.generation_id,
+                    intent_id=event.intent_id,
+                    at_s=payload.at_s,
+                    start_offset_s=payload.start_offset_s,
+                    duration_s=payload.duration_s,
+                    words=payload.words,
+                    visemes=payload.visemes,
+                )
+            )
+        self.refresh()
+
+    def _on_word(self, envelope: Envelope) -> None:
+        event, payload = envelope.event, envelope.event.payload
+        if isinstance(payload, OutputWord) and event.intent_id is not None:
+            self._ledger.on_word(event.intent_id, payload)
+            generation = self._generations.get(event.generation_id)
+            if generation is not None:
+                generation.sounded = True
+
+    def _on_intent_state(self, envelope: Envelope) -> None:
+        event, payload = envelope.event, envelope.event.payload
+        if not isinstance(payload, IntentStateChanged) or event.intent_id is None or event.generation_id is None:
+            return
+        if payload.state == "playing":
+            self._on_playing(event.generation_id, event, payload)
+        elif payload.state == "played":
+            self._ledger.on_played(event.intent_id)
+            self._views.show(
+                SpeechStoppedView(
+                    generation_id=event.generation_id, intent_id=event.intent_id, at_s=self._clock.monotonic_s(), cut_at=None
+                )
+            )
+        elif payload.state == "dropped":
+            self._ledger.on_dropped(event.intent_id, payload.reason)
+        if payload.state in ("played", "dropped"):
+            self._turns.note_output_progress(event.generation_id)
+
+    def _on_playing(self, generation_id: GenerationId, event: Event, payload: IntentStateChanged) -> None:
+        generation = self._generations.get(generation_id)
+        if generation is None or generation.is_stale or event.intent_id is None:
+            return
+        generation.sounded = True
+        self._ledger.on_playing(event.intent_id)
+        self._views.show(
+            CharacterTextView(
+                generation_id=generation_id, intent_id=event.intent_id, text=payload.text, spoken=payload.reason is None
+            )
+        )
+
+    def _on_output_state(self, envelope: Envelope) -> None:
+        event, payload = envelope.event, envelope.event.payload
+        if not isinstance(payload, OutputStateChanged):
+            return
+        if payload.state == "stopped":
+            self._turns.note_stopped(event.generation_id)
+        if payload.state in ("stopped", "queue_empty", "held") and self._audible is not None:
+            self._audible = None
+        elif payload.state == "speaking" and event.generation_id is not None:
+            self._audible = event.generation_id
+        self.refresh()
+
+    # --- states -----------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Work out the character's one state and tell the window and the bus."""
+        active = self._turns.active
+        state = "idle"
+        if active is not None and active.state is GenerationState.SUSPENDED and active.sounded:
+            state = "interrupted"
+        elif self._utterances.is_user_speaking:
+            state = "listening"
+        elif active is not None:
+            state = "speaking" if active.sounded and self._audible == active.generation_id else "thinking"
+        elif self._utterances.is_undecided:
+            state = "thinking"
+        self._bus.output_is_speaking = active is not None and active.sounded and active.state is GenerationState.STREAMING
+        self._bus.is_busy = active is not None
+        if state != self._state:
+            self._state = state
+            self._views.show(StateView(state=state, generation_id=active.generation_id if active is not None else None))
+
+    def _arm_thinking(self) -> None:
+        self._disarm(self._thinking_timer)
+        active = self._turns.active
+        if active is not None:
+            self._thinking_timer = asyncio.get_running_loop().call_later(
+                self._times.thinking_after_s, self._on_thinking_due, active
+            )
+
+    def _on_thinking_due(self, generation: Generation) -> None:
+        if self._turns.active is generation and not generation.sounded:
+            self._views.show(ExpressionView(generation_id=generation.generation_id, expression="thinking"))
+
+    def _arm_silence(self) -> None:
+        self._disarm(self._silence_timer)
+        timeout_s = self._brain().silence_timeout_s()
+        if timeout_s is not None and self.is_quiet:
+            self._silence_timer = asyncio.get_running_loop().call_later(timeout_s, self._on_silence)
+
+    def _on_silence(self) -> None:
+        if self.is_quiet:
+            self._turns.start(TurnInput(kind="silence"), on_end=self._on_answer_end)
+
+    # --- small things -----------------------------------------------------------------------------------
+
+    def protect(self, generation_id: GenerationId) -> None:
+        """Mark an answer as not interruptible by voice."""
+        self._protected.add(generation_id)
+
+    def _is_protected(self, generation: Generation) -> bool:
+        return generation.generation_id in self._protected
+
+    def _spoken_text(self, generation_id: GenerationId | None) -> str:
+        """Return what was said lately, by the given answer and the newest one."""
+        texts = [self._turns.last_heard_text]
+        if generation_id is not None:
+            texts.append(" ".join(message.text for message in self._ledger.messages(generation_id)))
+        return " ".join(dict.fromkeys(text for text in texts if text))
+
+    def _is_stale(self, envelope: Envelope) -> bool:
+        """An interrupt for an answer that is over changes nothing."""
+        event = envelope.event
+        if not isinstance(event.payload, InputInterrupt) or event.target_generation_id is None:
+            return False
+        target = self._generations.get(event.target_generation_id)
+        return target is None or not target.is_active
+
+    def _post_interrupt(
+        self, by: str, target: Generation, utterance_id: UtteranceId | None, reason: InterruptReason, text: str | None
+    ) -> None:
+        self._bus.post(
+            Event(
+                payload=InputInterrupt(reason=reason, by=by, text=text),
+                source="dialogue",
+                session_id=self._turns.session_id,
+                utterance_id=utterance_id,
+                target_generation_id=target.generation_id,
+                interrupt_reason=reason,
+            )
+        )
+
+    def _trace_interrupt(
+        self, target: Generation, by: str, reason: InterruptReason, utterance_id: UtteranceId | None
+    ) -> None:
+        self._bus.trace(
+            Event(
+                payload=InputInterrupt(reason=reason, by=by),
+                source="dialogue",
+                session_id=self._turns.session_id,
+                utterance_id=utterance_id,
+                target_generation_id=target.generation_id,
+                interrupt_reason=reason,
+            )
+        )
+
+    def _trace(self, payload: Payload, generation: Generation, utterance_id: UtteranceId | None) -> None:
+        self._bus.trace(
+            Event(
+                payload=payload,
+                source="dialogue",
+                session_id=generation.session_id,
+                utterance_id=utterance_id,
+                generation_id=generation.generation_id,
+            )
+        )
+
+    @staticmethod
+    def _disarm(timer: asyncio.TimerHandle | None) -> None:
+        if timer is not None:
+            timer.cancel()

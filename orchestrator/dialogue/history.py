@@ -1,0 +1,105 @@
+"""The conversation as heard, in memory for prompts and in the store for good."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from orchestrator.clock import Clock
+from orchestrator.contracts.dialogue import HistoryEntry
+from orchestrator.contracts.ids import GenerationId, SessionId, UtteranceId
+from orchestrator.store import records
+from orchestrator.store.database import Database
+
+
+class History:
+    """Messages of the present session. Lives on the core loop; every commit is one transaction of the store."""
+
+    def __init__(self, database: Database, clock: Clock, *, keep: int = 200) -> None:
+        """Keep the newest `keep` messages in memory."""
+        self._database = database
+        self._clock = clock
+        self._entries: deque[HistoryEntry] = deque(maxlen=keep)
+        self._last_user_row: int | None = None
+
+    @property
+    def entries(self) -> Sequence[HistoryEntry]:
+        """Messages as heard, oldest first."""
+        return tuple(self._entries)
+
+    def last_answer(self) -> HistoryEntry | None:
+        """Return the newest message of the character, None without one."""
+        return next((entry for entry in reversed(self._entries) if entry.role == "assistant"), None)
+
+    async def open_session(self, session_id: SessionId, *, carry_over: int = 0) -> None:
+        """Begin a session; `carry_over` messages of before stay in view."""
+        kept = list(self._entries)[-carry_over:] if carry_over else []
+        self._entries.clear()
+        self._entries.extend(kept)
+        self._last_user_row = None
+        now = self._clock.wall()
+        await self._database.transact(lambda db: records.add_session(db, session_id, now))
+
+    async def add_user(
+        self, entry: HistoryEntry, *, session_id: SessionId, generation_id: GenerationId, utterance_id: UtteranceId | None, replaces_last: bool
+    ) -> None:
+        """Store what the user said; `replaces_last` for an utterance joined to the one before it."""
+        now = self._clock.wall()
+        row = self._last_user_row if replaces_last else None
+
+        def work(db: sqlite3.Connection) -> int:
+            if row is not None:
+                db.execute("UPDATE messages SET text = ?, generation_id = ? WHERE id = ?", (entry.text, generation_id, row))
+                return row
+            return records.add_message(
+                db, session_id=session_id, generation_id=generation_id, utterance_id=utterance_id, entry=entry, at=now
+            )
+
+        if row is not None:
+            for index in range(len(self._entries) - 1, -1, -1):
+                if self._entries[index].role == "user":
+                    self._entries[index] = replace(self._entries[index], text=entry.text)
+                    break
+        else:
+            self._entries.append(entry)
+        self._last_user_row = await self._database.transact(work)
+
+    async def commit_turn(
+        self,
+        *,
+        session_id: SessionId,
+        generation_id: GenerationId,
+        entries: Sequence[HistoryEntry],
+        state: Mapping[str, Any] | None,
+    ) -> int:
+        """Store what was heard of an answer and the dialogue state after it, all or nothing; returns the state's version."""
+        now = self._clock.wall()
+
+        def work(db: sqlite3.Connection) -> int:
+            for entry in entries:
+                records.add_message(
+                    db, session_id=session_id, generation_id=generation_id, utterance_id=None, entry=entry, at=now
+                )
+            return records.save_state(db, state) if state is not None else 0
+
+        version = await self._database.transact(work)
+        self._entries.extend(entries)
+        return version
+
+    async def save_state(self, state: Mapping[str, Any]) -> int:
+        """Store the dialogue state alone; returns its version."""
+        return await self._database.transact(lambda db: records.save_state(db, state))
+
+    async def load_recent(self, limit: int) -> None:
+        """Take the newest stored messages into view, of whatever session."""
+        found = await self._database.transact(lambda db: records.recent_messages(db, limit=limit))
+        self._entries.clear()
+        self._entries.extend(found)
+
+    def clear(self) -> None:
+        """Forget the messages in memory."""
+        self._entries.clear()
+        self._last_user_row = None

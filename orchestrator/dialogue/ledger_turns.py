@@ -1,0 +1,69 @@
+"""Answers taken from the ledger, without asking a model: going on, and saying again."""
+
+from __future__ import annotations
+
+from orchestrator.contracts.dialogue import ChatMessage, HistoryEntry, LlmRequest, LlmTask, Message
+from orchestrator.dialogue.turn_context import CoreTurn
+from orchestrator.dialogue.turn_loop import Script, TurnLoop
+
+_NOTHING_LEFT = {"en": "That was all I had to say.", "zh": "我刚才已经说完了。"}
+_NOTHING_SAID = {"en": "I haven't said anything yet.", "zh": "我还没说过什么呢。"}
+
+
+def _language_of(text: str, given: str | None) -> str:
+    if given is not None:
+        return "zh" if given.startswith("zh") else "en"
+    return "zh" if any("\u3400" <= char <= "\u9fff" for char in text) else "en"
+
+
+def _last_answer(turn: CoreTurn) -> HistoryEntry | None:
+    return next((entry for entry in reversed(turn.history) if entry.role == "assistant"), None)
+
+
+def continuation(turns: TurnLoop) -> Script:
+    """Return a script that speaks the unheard rest of the last answer as it was generated.
+
+    If the model was cut off before it had finished, one call continues the text after the rest.
+    """
+
+    async def run(turn: CoreTurn) -> None:
+        last = _last_answer(turn)
+        user_text = turns.input_of(turn.generation)
+        language = _language_of(user_text, None)
+        if last is None:
+            await turn.reply.say(Message(text=_NOTHING_SAID[language], source="system", language=language))
+            return
+        if last.status != "interrupted":
+            await turn.reply.say(Message(text=_NOTHING_LEFT[language], source="system", language=language))
+            return
+        language = _language_of(last.text, None)
+        if last.unheard:
+            await turn.reply.say(Message(text=last.unheard, source="system", language=language))
+        if turns.last_was_unfinished and turn.llm.is_configured:
+            request = LlmRequest(
+                task=LlmTask.PERSONA,
+                messages=(
+                    *(ChatMessage(role=entry.role, content=entry.text) for entry in turn.history[-6:] if entry is not last),
+                    ChatMessage(role="assistant", content=f"{last.text} {last.unheard}".strip()),
+                    ChatMessage(role="user", content="继续。" if language == "zh" else "Go on from exactly there."),
+                ),
+                max_tokens=200,
+            )
+            await turn.reply.stream(turn.llm.stream(request), Message(text="", source="persona", language=language))
+
+    return run
+
+
+def repetition(turns: TurnLoop) -> Script:
+    """Return a script that says the last answer again, from its beginning, word for word."""
+
+    async def run(turn: CoreTurn) -> None:
+        last = _last_answer(turn)
+        language = _language_of(turns.input_of(turn.generation), None)
+        if last is None:
+            await turn.reply.say(Message(text=_NOTHING_SAID[language], source="system", language=language))
+            return
+        text = f"{last.text} {last.unheard}".strip() if last.unheard else last.text
+        await turn.reply.say(Message(text=text, source="system", language=_language_of(text, None)))
+
+    return run

@@ -1,0 +1,162 @@
+"""From text to speech intents: the `Reply` of one generation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Protocol
+
+from orchestrator.contracts.dialogue import Message
+from orchestrator.contracts.errors import GenerationCancelled
+from orchestrator.contracts.ids import IdFactory
+from orchestrator.contracts.intents import SpeechIntent
+from orchestrator.contracts.ports import SpeechPort
+from orchestrator.dialogue.heard import HeardLedger, SpokenMessage
+from orchestrator.generation import Generation
+
+_MOST_WAITING = 16
+"""Pieces that may wait unplayed; the model is not read further until some were played."""
+
+
+class TextPipe(Protocol):
+    """Turns generated text into speakable pieces, as it comes. One per message."""
+
+    def feed(self, chunk: str) -> list[str]:
+        """Take text; returns the pieces that are now complete."""
+        ...
+
+    def flush(self) -> list[str]:
+        """Return what is left."""
+        ...
+
+    def expressions(self) -> list[str]:
+        """Return the expression cues met since the last call."""
+        ...
+
+
+class SpeechReply:
+    """Speaks for one generation. Lives on the core loop.
+
+    `on_expression` is told cues found in the text. A piece is submitted at most once, and only while the
+    generation is not stale.
+    """
+
+    def __init__(
+        self,
+        *,
+        generation: Generation,
+        ledger: HeardLedger,
+        speech: SpeechPort,
+        ids: IdFactory,
+        make_pipe: Callable[[], TextPipe],
+        on_expression: Callable[[str], None],
+        voice: str | None = None,
+    ) -> None:
+        """Bind to `generation`."""
+        self._generation = generation
+        self._ledger = ledger
+        self._speech = speech
+        self._ids = ids
+        self._make_pipe = make_pipe
+        self._on_expression = on_expression
+        self._voice = voice
+        self._room = asyncio.Event()
+
+    def note_progress(self) -> None:
+        """Wake a reply that waits because too much is unplayed."""
+        self._room.set()
+
+    async def say(self, message: Message) -> None:
+        """Speak a finished message; see `contracts.dialogue.Reply.say`."""
+        self._generation.check()
+        spoken = self._ledger.open_message(self._generation.generation_id, key=message.key, source=message.source)
+        pipe = self._make_pipe()
+        if message.expression is not None:
+            self._on_expression(message.expression)
+        for piece in (*pipe.feed(message.text), *pipe.flush()):
+            await self._submit(spoken, piece, message)
+        spoken.is_complete = True
+        self._tell_expressions(pipe)
+
+    async def stream(
+        self, chunks: AsyncIterator[str], message: Message, guard: Callable[[str], Awaitable[str | None]] | None = None
+    ) -> str:
+        """Speak text while it is generated; see `contracts.dialogue.Reply.stream`."""
+        self._generation.check()
+        spoken = self._ledger.open_message(self._generation.generation_id, key=message.key, source=message.source)
+        pipe = self._make_pipe()
+        async with aclosing(_as_generator(chunks)) as source:
+            async for chunk in source:
+                self._generation.check()
+                pieces = pipe.feed(chunk)
+                self._tell_expressions(pipe)
+                if not await self._pass_on(spoken, pieces, message, guard):
+                    spoken.is_complete = True
+                    return spoken.text
+        pieces = pipe.flush()
+        self._tell_expressions(pipe)
+        await self._pass_on(spoken, pieces, message, guard)
+        spoken.is_complete = True
+        return spoken.text
+
+    async def _pass_on(
+        self,
+        spoken: SpokenMessage,
+        pieces: list[str],
+        message: Message,
+        guard: Callable[[str], Awaitable[str | None]] | None,
+    ) -> bool:
+        for piece in pieces:
+            if guard is None:
+                await self._submit(spoken, piece, message)
+                continue
+            replacement = await guard(piece)
+            if replacement is None:
+                return False
+            await self._submit(spoken, piece if replacement == piece.strip() else replacement, message)
+        return True
+
+    async def _submit(self, spoken: SpokenMessage, piece: str, message: Message) -> None:
+        if not piece.strip():
+            if spoken.pieces:
+                spoken.pieces[-1].text += piece
+            return
+        while self._unplayed() >= _MOST_WAITING:
+            self._room.clear()
+            await self._room.wait()
+        if self._generation.is_stale:
+            raise GenerationCancelled(self._generation.reason or "")
+        intent_id = self._ids.intent()
+        self._ledger.add_piece(spoken, intent_id, piece)
+        self._generation.begin_streaming()
+        self._speech.submit(
+            SpeechIntent(
+                intent_id=intent_id,
+                generation_id=self._generation.generation_id,
+                generation_order=self._generation.order,
+                text=piece,
+                voice=self._voice,
+                language=message.language,
+                interruptible=message.interruptible,
+            )
+        )
+
+    def _unplayed(self) -> int:
+        messages = self._ledger.messages(self._generation.generation_id)
+        return sum(1 for message in messages for piece in message.pieces if not piece.is_final)
+
+    def _tell_expressions(self, pipe: TextPipe) -> None:
+        for cue in pipe.expressions():
+            self._on_expression(cue)
+
+
+async def _as_generator(chunks: AsyncIterator[str]) -> AsyncGenerator[str, None]:
+    """Close `chunks` deterministically when the consumer stops early, if it can be closed."""
+    try:
+        async for chunk in chunks:
+            yield chunk
+    finally:
+        close = getattr(chunks, "aclose", None)
+        if close is not None:
+            await close()
