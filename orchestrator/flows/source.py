@@ -384,7 +384,9 @@ class _Builder:
             return
         first = top.node.entries.get(key.text)
         if first is not None:
-            self.report.add(key, "duplicate_key", f"the key {key.text!r} stands twice; the first is in line {first[0].line}")
+            self.report.add(
+                key, "duplicate_key", f"the key {key.text!r} stands twice; the first is in line {first[0].line}"
+            )
             return
         top.node.entries[key.text] = (key, node)
 
@@ -392,7 +394,9 @@ class _Builder:
 def parse_source(text: str, file: str = "<text>") -> Document:
     """Parse one file's text. Never raises; `file` is only used in positions."""
     if len(text) > MAX_CHARS:
-        problem = Problem(file=file, line=1, col=1, end=(1, 2), code="yaml_size", message=f"longer than {MAX_CHARS} characters")
+        problem = Problem(
+            file=file, line=1, col=1, end=(1, 2), code="yaml_size", message=f"longer than {MAX_CHARS} characters"
+        )
         return Document(file=file, root=None, problems=(problem,))
     if text.startswith("\ufeff"):
         text = text[1:]
@@ -406,8 +410,8 @@ def parse_source(text: str, file: str = "<text>") -> Document:
         mark = error.problem_mark or error.context_mark
         builder._fail(mark, "yaml_syntax", _yaml_message(error))
         builder.root = None
-    except yaml.reader.ReaderError as error:
-        builder.report.problems.append(_reader_problem(file, text, error))
+    except (yaml.reader.ReaderError, UnicodeEncodeError):
+        builder.report.problems.append(_reader_problem(file, text))
         builder.root = None
     except (yaml.YAMLError, ValueError, RecursionError, UnicodeError) as error:
         builder._fail(None, "yaml_syntax", f"not readable as YAML ({type(error).__name__})")
@@ -426,13 +430,13 @@ def _yaml_message(error: Any) -> str:
     return " ".join(text.split())
 
 
-def _reader_problem(file: str, text: str, error: Any) -> Problem:
-    at = error.position if isinstance(error.position, int) else 0
+def _reader_problem(file: str, text: str) -> Problem:
     bad = re.search(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", text)
-    at = bad.start() if bad else min(at, len(text))
+    at = bad.start() if bad else 0
     line = text.count("\n", 0, at) + 1
     col = at - (text.rfind("\n", 0, at) + 1) + 1
-    return Problem(file=file, line=line, col=col, end=(line, col + 1), code="yaml_character", message="a character that YAML does not allow")
+    message = "a character that YAML does not allow"
+    return Problem(file=file, line=line, col=col, end=(line, col + 1), code="yaml_character", message=message)
 
 
 def read_source(path: Path, shown: str | None = None, read: Callable[[Path], bytes] = Path.read_bytes) -> Document:
@@ -441,13 +445,17 @@ def read_source(path: Path, shown: str | None = None, read: Callable[[Path], byt
     try:
         data = read(path)
     except OSError as error:
-        problem = Problem(file=name, line=1, col=1, end=(1, 1), code="file_unreadable", message=error.strerror or "can't be read")
+        problem = Problem(
+            file=name, line=1, col=1, end=(1, 1), code="file_unreadable", message=error.strerror or "can't be read"
+        )
         return Document(file=name, root=None, problems=(problem,))
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         col = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
-        problem = Problem(file=name, line=line, col=col, end=(line, col + 1), code="file_encoding", message="not UTF-8 text")
+        problem = Problem(
+            file=name, line=line, col=col, end=(line, col + 1), code="file_encoding", message="not UTF-8 text"
+        )
         return Document(file=name, root=None, problems=(problem,))
     return parse_source(text, name)
