@@ -67,7 +67,7 @@ class EndpointConfig:
     """
 
     onset_voiced_s: float = 0.096
-    fragment_gap_s: float = 0.064
+    fragment_gap_s: float = 0.07
     end_silence_s: float = 0.65
     hold_silence_s: float = 1.4
     decode_after_s: float = 0.1
@@ -88,8 +88,8 @@ class EndpointConfig:
 class BargeInConfig:
     """When the voice is lowered and when it is cut (the dial "how easily it can be interrupted").
 
-    A window with at least `duck_probability` ducks to `duck_gain_db` (≤ −12) over `duck_ramp_s`; `unduck_after_s` without
-    one brings the voice back over `unduck_ramp_s` (together ≤ 0.3 s). `cut_voiced_s` of voice within the last
+    A window with at least `duck_probability` ducks to `duck_gain_db` (≤ −12) over `duck_ramp_s`; `unduck_after_s`
+    without one brings the voice back over `unduck_ramp_s` (together ≤ 0.3 s). `cut_voiced_s` of voice within the last
     `cut_within_s` cuts; stretches under `fragment_s` never count. While output sounds, a window counts only if what
     the echo canceller left is at most `residual_gate_db` below the echo it took out. Until the canceller has seen
     `warm_up_s` of output, `warm_up_cut_voiced_s` and `warm_up_gate_db` hold instead.
@@ -146,5 +146,6 @@ def preset(*, patience: str = "normal", sensitivity: str = "normal", base: EarsC
     if patience not in PATIENCE:
         raise InputError("patience_unknown", f"patience must be one of {', '.join(PATIENCE)}, not {patience!r}")
     if sensitivity not in SENSITIVITY:
-        raise InputError("sensitivity_unknown", f"sensitivity must be one of {', '.join(SENSITIVITY)}, not {sensitivity!r}")
+        known = ", ".join(SENSITIVITY)
+        raise InputError("sensitivity_unknown", f"sensitivity must be one of {known}, not {sensitivity!r}")
     return replace(base or EarsConfig(), endpoint=PATIENCE[patience], barge_in=SENSITIVITY[sensitivity])

@@ -21,7 +21,8 @@ SILENCE_DB = -120.0
 
 def to_int16(samples: Samples) -> Int16Samples:
     """Return `samples` as int16, clipped to full scale."""
-    return np.clip(np.rint(samples * 32768.0), -32768, 32767).astype(np.int16)
+    scaled: Samples = np.rint(samples * np.float32(32768.0))
+    return np.clip(scaled, -32768, 32767).astype(np.int16)
 
 
 def to_float32(samples: Int16Samples) -> Samples:
@@ -119,22 +120,18 @@ def read_wav_channels(path: Path) -> tuple[Samples, int]:
             channels, width, rate_hz = reader.getnchannels(), reader.getsampwidth(), reader.getframerate()
             raw = reader.readframes(reader.getnframes())
     except FileNotFoundError:
-        raise InputError("wav_unreadable", f"{path.name}: no such file", part="audio") from None
+        raise _wav_error("unreadable", path, "there is no such file") from None
     except OSError as error:
-        raise InputError("wav_unreadable", f"{path.name}: {error.strerror or 'cannot be read'}", part="audio") from error
+        raise _wav_error("unreadable", path, error.strerror or "it can't be read") from error
     except (wave.Error, EOFError, ValueError) as error:
-        raise InputError(
-            "wav_format", f"{path.name} is not a PCM wav file ({error or 'it ends too early'}); convert it to 16-bit PCM", part="audio"
-        ) from error
+        why = str(error) or "it ends too early"
+        raise _wav_error("format", path, f"not a PCM wav file ({why}); convert it to 16-bit PCM") from error
     if width not in (1, 2, 3, 4) or channels < 1 or rate_hz < 1:
-        raise InputError(
-            "wav_format",
-            f"{path.name}: {8 * width} bits, {channels} channels at {rate_hz} Hz is not supported; use 8, 16, 24 or 32 bits",
-            part="audio",
-        )
+        found = f"{8 * width} bits, {channels} channels, {rate_hz} Hz"
+        raise _wav_error("format", path, f"{found} is not supported; use 8, 16, 24 or 32 bits")
     usable = len(raw) // (width * channels) * width * channels
     if usable == 0:
-        raise InputError("wav_empty", f"{path.name} holds no audio", part="audio")
+        raise _wav_error("empty", path, "it holds no audio")
     return _decode(raw[:usable], width).reshape(-1, channels), rate_hz
 
 
@@ -158,7 +155,11 @@ def write_wav(path: Path, samples: Samples, rate_hz: int) -> None:
             writer.setframerate(rate_hz)
             writer.writeframes(to_int16(samples).astype("<i2").tobytes())
     except OSError as error:
-        raise InputError("wav_unwritable", f"{path.name}: {error.strerror or 'cannot be written'}", part="audio") from error
+        raise _wav_error("unwritable", path, error.strerror or "it can't be written") from error
+
+
+def _wav_error(kind: str, path: Path, why: str) -> InputError:
+    return InputError(f"wav_{kind}", f"{path.name}: {why}", part="audio")
 
 
 def _decode(raw: bytes, width: int) -> Samples:

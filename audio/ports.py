@@ -85,8 +85,8 @@ class RecogniserPort(Protocol):
     - A released utterance is always answered, also when decoding failed, timed out or the revision is unknown (dropped,
       stopped): then with empty text and `rejected` set. After its release an utterance is neither withdrawn nor
       submitted again.
-    - Partials are posted as they come (`final` false), but never after `withdraw` for audio submitted before it, nor after
-      the release.
+    - Partials are posted as they come (`final` false), but never after `withdraw` for audio submitted before it, nor
+      after the release.
 
     So for the orchestrator a final transcript is *the* final one; it acts when it has both that and `input:turn_end`,
     which come in either order.
@@ -104,5 +104,5 @@ class RecogniserPort(Protocol):
         ...
 
     def release(self, utterance_id: UtteranceId, revision: int) -> None:
-        """Let the final of `utterance_id` with this `revision` be posted, now or as soon as it is decoded. Called once."""
+        """Let the final of `utterance_id` with this `revision` be posted as soon as it is decoded. Called once."""
         ...

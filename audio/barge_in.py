@@ -1,0 +1,145 @@
+"""Lower the voice, bring it back, or cut it: decisions on numbers alone."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from enum import StrEnum
+
+from audio.ears_config import BargeInConfig, VadConfig
+from audio.endpointing import VoicedRun
+
+
+class Action(StrEnum):
+    """What is to be done with the character's voice."""
+
+    NONE = "none"
+    DUCK = "duck"
+    UNDUCK = "unduck"
+    CUT = "cut"
+
+
+class Output(StrEnum):
+    """What the loudspeaker does: nothing, something that may be cut, or something that must be said to its end."""
+
+    SILENT = "silent"
+    INTERRUPTIBLE = "interruptible"
+    PROTECTED = "protected"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """One window of VAD 2, seen with the far end in mind.
+
+    `residual_db` is the level after echo cancellation relative to the echo that was taken out, None while no output
+    sounds; `is_warm` whether the canceller has converged.
+    """
+
+    start_s: float
+    end_s: float
+    probability: float
+    residual_db: float | None = None
+    is_warm: bool = True
+
+
+class BargeIn:
+    """Duck as soon as speech is likely, cut when it is speech, undo what was nothing.
+
+    Protected output is neither ducked nor cut; the speech goes to the recogniser all the same. After a cut nothing
+    is cut again without fresh voice.
+    """
+
+    def __init__(self, config: BargeInConfig, vad: VadConfig, *, gap_s: float = 0.07) -> None:
+        """Start with full voice; a pause over `gap_s` parts two stretches of voice."""
+        self._config = config
+        self._gap_s = gap_s
+        self._run = VoicedRun(vad, gap_s)
+        self._past: deque[tuple[float, float]] = deque()
+        self._is_warm = True
+        self._likely_s = float("-inf")
+        self._wants_cut = False
+        self.is_ducked = False
+        self.gated_windows = 0
+
+    def configure(self, config: BargeInConfig) -> None:
+        """Take other numbers from now on."""
+        self._config = config
+
+    def window(self, evidence: Evidence) -> float:
+        """Weigh one window; returns its probability with the far end in mind, 0 if it is taken for echo."""
+        self._is_warm = evidence.is_warm or evidence.residual_db is None
+        probability = evidence.probability
+        if self._is_echo(evidence):
+            self.gated_windows += probability >= self._config.duck_probability
+            probability = 0.0
+        if probability >= self._config.duck_probability:
+            self._likely_s = evidence.end_s
+        if self._is_fragment and evidence.start_s - self._run.end_s > self._gap_s:
+            self._drop_fragment()
+        if self._run.window(evidence.start_s, evidence.end_s, probability):
+            self._past.append((evidence.start_s, evidence.end_s))
+        return probability
+
+    def on_phrase(self) -> None:
+        """A partial transcript holds a stop phrase: cut at the next decision."""
+        self._wants_cut = True
+
+    def decide(self, now_s: float, output: Output) -> Action:
+        """Return what to do now; call it with every frame, after the windows that end in it."""
+        wants_cut, self._wants_cut = self._wants_cut, False
+        if output is Output.INTERRUPTIBLE:
+            if wants_cut or self.voiced_s(now_s) >= self._needed_s - 1e-6:
+                self._forget()
+                return Action.CUT
+            if not self.is_ducked and now_s - self._likely_s < self._config.unduck_after_s:
+                self.is_ducked = True
+                return Action.DUCK
+        is_over = now_s - self._likely_s >= self._config.unduck_after_s or output is Output.PROTECTED
+        if self.is_ducked and is_over:
+            self.is_ducked = False
+            return Action.UNDUCK
+        return Action.NONE
+
+    def voiced_s(self, now_s: float) -> float:
+        """Return the voice within the recent window that counts: no fragment under `fragment_s` does."""
+        within_s = self._needed_s if not self._is_warm else 0.0
+        since_s = now_s - max(self._config.cut_within_s, 1.5 * within_s)
+        while self._past and self._past[0][1] <= since_s:
+            self._past.popleft()
+        is_fragment = self._is_fragment
+        return sum(
+            end_s - max(start_s, since_s)
+            for start_s, end_s in self._past
+            if not (is_fragment and start_s >= self._run.start_s - 1e-6)
+        )
+
+    def reset(self) -> Action:
+        """Forget all evidence (muted, device lost); returns UNDUCK if the voice is lowered."""
+        self._forget()
+        self._likely_s = float("-inf")
+        was_ducked, self.is_ducked = self.is_ducked, False
+        return Action.UNDUCK if was_ducked else Action.NONE
+
+    @property
+    def _is_fragment(self) -> bool:
+        return 0.0 < self._run.voiced_s < self._config.fragment_s - 1e-6
+
+    @property
+    def _needed_s(self) -> float:
+        return self._config.cut_voiced_s if self._is_warm else self._config.warm_up_cut_voiced_s
+
+    def _is_echo(self, evidence: Evidence) -> bool:
+        if evidence.residual_db is None:
+            return False
+        gate_db = self._config.warm_up_gate_db if not evidence.is_warm else -self._config.residual_gate_db
+        return evidence.residual_db < gate_db
+
+    def _drop_fragment(self) -> None:
+        while self._past and self._past[-1][0] >= self._run.start_s - 1e-6:
+            self._past.pop()
+        self._run.clear()
+
+    def _forget(self) -> None:
+        self._past.clear()
+        self._run.clear()
+        self._wants_cut = False

@@ -1,0 +1,187 @@
+"""Echo cancellation: what the loudspeaker played is taken out of what the microphone heard."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from livekit import rtc
+
+from audio.ears_config import FRAME_S, FRAME_SAMPLES, RATE_HZ, EchoConfig
+from audio.pcm import power, power_db, to_float32, to_int16
+from audio.ports import Samples
+from orchestrator.contracts.errors import PartFailed
+
+_SMOOTHING_S = 0.05
+# Measured at 16 kHz by cross-correlation: the band split delays by 127 samples, noise suppression by 96 more.
+_DELAY_S = 127 / RATE_HZ
+_NOISE_SUPPRESSION_DELAY_S = 96 / RATE_HZ
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EchoFrame:
+    """One cancelled frame of 10 ms.
+
+    Levels are dBFS, smoothed over 50 ms. `removed_db` is the echo that was taken out (input minus output power);
+    `is_far_active` says that output sounds or its echo may still arrive; `is_warm` that the canceller has heard
+    enough of it to have converged.
+    """
+
+    samples: Samples
+    near_db: float
+    clean_db: float
+    removed_db: float
+    is_far_active: bool
+    is_warm: bool
+
+    @property
+    def residual_db(self) -> float | None:
+        """Level of what is left relative to the echo that was taken out; None while no output sounds."""
+        return self.clean_db - self.removed_db if self.is_far_active else None
+
+
+class EchoCanceller(Protocol):
+    """Takes frames of exactly 160 samples at 16 kHz. Owned by the ears thread."""
+
+    @property
+    def delay_s(self) -> float:
+        """How much later the output comes than the input."""
+        ...
+
+    def process(self, near: Samples, far: Samples | None) -> EchoFrame:
+        """Cancel `far`, what sounded in the same 10 ms (None: nothing), from `near`."""
+        ...
+
+    def reset(self) -> None:
+        """Forget the room, after a change of device."""
+        ...
+
+    def stats(self) -> dict[str, int]:
+        """Return counters."""
+        ...
+
+
+class LevelMeters:
+    """Smoothed powers of input and output, and how much output has sounded so far."""
+
+    def __init__(self, config: EchoConfig, warm_up_s: float, delay_s: float) -> None:
+        """Count the canceller as warm after `warm_up_s` of output; its output comes `delay_s` late."""
+        self._config = config
+        # Powers of the same moment have to be compared, or every onset looks like removed echo.
+        self._near_powers = deque([0.0] * (round(delay_s / FRAME_S) + 1))
+        self._warm_up_s = warm_up_s
+        self._keep = 1.0 - FRAME_S / _SMOOTHING_S
+        self._near = 0.0
+        self._clean = 0.0
+        self._far_left_s = 0.0
+        self.far_s = 0.0
+
+    def measure(self, near: Samples, clean: Samples, far: Samples | None) -> EchoFrame:
+        """Return the frame `clean` with its levels."""
+        self._far_left_s -= FRAME_S
+        if far is not None and power_db(power(far)) >= self._config.far_active_db:
+            self._far_left_s = self._config.far_tail_s
+            self.far_s += FRAME_S
+        self._near_powers.append(power(near))
+        self._near_powers.popleft()
+        self._near = self._keep * self._near + (1.0 - self._keep) * self._near_powers[0]
+        self._clean = self._keep * self._clean + (1.0 - self._keep) * power(clean)
+        return EchoFrame(
+            samples=clean,
+            near_db=power_db(self._near),
+            clean_db=power_db(self._clean),
+            removed_db=power_db(self._near - self._clean),
+            is_far_active=self._far_left_s > 0.0,
+            is_warm=self.far_s >= self._warm_up_s,
+        )
+
+
+class WebRtcEchoCanceller:
+    """WebRTC's AEC3. Runs on every frame, so that its delay of about 10 ms never changes; costs 0.15 ms a frame."""
+
+    def __init__(self, config: EchoConfig, *, warm_up_s: float) -> None:
+        """Create the processing module; see `EchoConfig`."""
+        self._config = config
+        self._warm_up_s = warm_up_s
+        self._frames = 0
+        self._far_frames = 0
+        self._resets = 0
+        self._silence = np.zeros(FRAME_SAMPLES, np.float32)
+        self.reset()
+        self._resets = 0
+
+    @property
+    def delay_s(self) -> float:
+        """How much later the output comes than the input."""
+        return _DELAY_S + (_NOISE_SUPPRESSION_DELAY_S if self._config.noise_suppression else 0.0)
+
+    def process(self, near: Samples, far: Samples | None) -> EchoFrame:
+        """Cancel `far` from `near`.
+
+        Raises:
+            PartFailed: `echo_failed` if the module refuses a frame.
+            ValueError: unless both hold exactly 160 samples; the module takes other lengths silently and is wrong.
+        """
+        if len(near) != FRAME_SAMPLES or (far is not None and len(far) != FRAME_SAMPLES):
+            raise ValueError(f"frames must hold {FRAME_SAMPLES} samples")
+        self._frames += 1
+        self._far_frames += far is not None
+        frame = self._frame(near)
+        try:
+            self._apm.process_reverse_stream(self._frame(self._silence if far is None else far))
+            if self._config.delay_hint_s is not None:
+                self._apm.set_stream_delay_ms(round(self._config.delay_hint_s * 1000))
+            self._apm.process_stream(frame)
+        except RuntimeError as error:
+            message = f"echo cancellation failed: {error}"
+            raise PartFailed("echo_failed", message, part="audio", recoverable=True) from error
+        clean = to_float32(np.array(frame.data, np.int16))
+        return self._meters.measure(near, clean, far)
+
+    def reset(self) -> None:
+        """Forget the room and count warm-up anew."""
+        self._apm = rtc.AudioProcessingModule(
+            echo_cancellation=True,
+            noise_suppression=self._config.noise_suppression,
+            high_pass_filter=self._config.high_pass,
+        )
+        self._meters = LevelMeters(self._config, self._warm_up_s, self.delay_s)
+        self._resets += 1
+
+    def stats(self) -> dict[str, int]:
+        """Return counters."""
+        return {"echo_frames": self._frames, "echo_far_frames": self._far_frames, "echo_resets": self._resets}
+
+    @staticmethod
+    def _frame(samples: Samples) -> rtc.AudioFrame:
+        return rtc.AudioFrame(bytearray(to_int16(samples).tobytes()), RATE_HZ, 1, FRAME_SAMPLES)
+
+
+class NoEchoCanceller:
+    """Passes the microphone through, for headphones and tests; measures levels all the same."""
+
+    def __init__(self, config: EchoConfig | None = None) -> None:
+        """Measure with the levels of `config`."""
+        self._config = config or EchoConfig()
+        self._frames = 0
+        self.reset()
+
+    @property
+    def delay_s(self) -> float:
+        """Nothing is delayed."""
+        return 0.0
+
+    def process(self, near: Samples, far: Samples | None) -> EchoFrame:
+        """Return `near` as it is."""
+        self._frames += 1
+        return self._meters.measure(near, near, far)
+
+    def reset(self) -> None:
+        """Start the meters anew."""
+        self._meters = LevelMeters(self._config, 0.0, 0.0)
+
+    def stats(self) -> dict[str, int]:
+        """Return counters."""
+        return {"echo_frames": self._frames, "echo_far_frames": 0, "echo_resets": 0}
