@@ -1,0 +1,1 @@
+"""Dialog rails: text → user intent → rail → bot intent → words."""
