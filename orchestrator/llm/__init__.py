@@ -1,0 +1,1 @@
+"""Everything about language models: the client, the offline server, prompts, and making model text speakable."""

@@ -1,0 +1,399 @@
+"""The one way to talk to a language model: any OpenAI-compatible endpoint, streamed, cancellable at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+import httpx2
+import openai
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+from orchestrator.clock import Clock
+from orchestrator.contracts.dialogue import ChatMessage, LlmRequest, LlmTask
+from orchestrator.contracts.errors import GenerationCancelled, InputError
+from orchestrator.contracts.events import LlmCallStarted, LlmEnded, LlmFirstToken, Payload
+from orchestrator.contracts.ids import CallId, GenerationId, IdFactory
+from orchestrator.llm.call_arguments import Dialect, json_text
+from orchestrator.llm.endpoint import Endpoint, EndpointSource
+from orchestrator.llm.failures import FailureCode, LlmFailure, failure_of
+from orchestrator.llm.think import ThinkStripper
+from orchestrator.llm.tokens import estimate_messages
+from orchestrator.llm.unavailable import explain
+
+log = logging.getLogger(__name__)
+
+Emit = Callable[[Payload], None]
+# Dialect changes a refusal can lead to; each is made once per endpoint.
+_MAX_ATTEMPTS = 6
+_NO_LIST_STATUS = (404, 405, 501)
+# Servers of a single model take any name; those with several list them.
+_UNNAMED_MODEL = "default"
+_FAULTS = (LlmFailure, openai.OpenAIError, httpx2.HTTPError, OSError, ValueError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmLimits:
+    """Bounds of a call. `first_token_s` counts from sending; `idle_s` is the longest silence between two pieces."""
+
+    connect_s: float = 3.0
+    first_token_s: float = 30.0
+    idle_s: float = 20.0
+    default_max_tokens: int = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmStatus:
+    """Result of a probe. `code` is `ok` or a `FailureCode`; `model` the one that will be used."""
+
+    code: str
+    model: str = ""
+    models: tuple[str, ...] = ()
+    base_url: str = ""
+    detail: str = ""
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether calls can be expected to work."""
+        return self.code == "ok"
+
+    def message(self, language: str | None = "en") -> str:
+        """Return one line for the user: what is wrong and what to do; empty when all is well."""
+        if self.is_ok:
+            return ""
+        return explain(FailureCode(self.code), language, base_url=self.base_url, model=self.model, models=self.models)
+
+    def require_ok(self) -> None:
+        """Raise `InputError` (exit code 2) with one clear line if the model can't be used."""
+        if not self.is_ok:
+            raise InputError(f"llm_{self.code}", self.message(), part="llm")
+
+
+class LlmClient:
+    """Owns the connection to the model. Lives in the core loop; `bind` makes each turn's own door."""
+
+    def __init__(
+        self,
+        source: EndpointSource,
+        *,
+        clock: Clock,
+        ids: IdFactory,
+        limits: LlmLimits | None = None,
+    ) -> None:
+        """Talk to whatever endpoint `source` names at the time of a call."""
+        self.limits = limits or LlmLimits()
+        self.clock = clock
+        self.ids = ids
+        self._source = source
+        self._endpoint: Endpoint | None = None
+        self._openai: AsyncOpenAI | None = None
+        self._model = ""
+        self._dialect = Dialect()
+        self._calls: set[_Call] = set()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    @property
+    def can_plan(self) -> bool:
+        """Whether the model is capable of structured planning."""
+        return self._source.can_plan
+
+    @property
+    def restarts(self) -> bool:
+        """Whether one more try makes sense after a lost connection."""
+        return self._source.restarts
+
+    @property
+    def model(self) -> str:
+        """The model's name as far as known; empty before the first call to an endpoint that chooses it."""
+        return self._model
+
+    @property
+    def dialect(self) -> Dialect:
+        """What the present endpoint has refused so far."""
+        return self._dialect
+
+    def bind(self, generation_id: GenerationId | None, emit: Emit) -> BoundLlm:
+        """Make the door for one answer; `emit` gets its `llm:*` payloads."""
+        return BoundLlm(self, generation_id, emit)
+
+    async def connect(self) -> AsyncOpenAI:
+        """Return the client for the endpoint of the moment, with a model chosen. Raises `LlmFailure`."""
+        client = self._client_for(await self._source.endpoint())
+        if not self._model:
+            try:
+                models = await self._list_models(client)
+            except _FAULTS as error:
+                raise failure_of(error) from error
+            self._model = models[0] if models else _UNNAMED_MODEL
+        return client
+
+    async def check(self, *, probe: bool = False) -> LlmStatus:
+        """Tell whether the endpoint is reachable, accepts the key and has the model. Never raises but for cancellation.
+
+        A model the endpoint doesn't list may be an alias: only `probe` finds out, by asking for one token.
+        """
+        base_url = ""
+        models: tuple[str, ...] = ()
+        try:
+            endpoint = await self._source.endpoint()
+            base_url = endpoint.base_url
+            async with asyncio.timeout(self.limits.connect_s + self.limits.first_token_s):
+                models = await self._list_models(self._client_for(endpoint))
+                await self.connect()
+                if probe and self._model not in models:
+                    await self._probe()
+        except _FAULTS as error:
+            failure = failure_of(error)
+            return LlmStatus(
+                code=failure.code, model=self._model, models=models, base_url=base_url, detail=failure.detail
+            )
+        detail = "" if self._model in models or not models else f"{self._model} is not in the endpoint's list"
+        return LlmStatus(code="ok", model=self._model, models=models, base_url=base_url, detail=detail)
+
+    async def aclose(self) -> None:
+        """Abort open calls and close the connections."""
+        for call in list(self._calls):
+            await call.stop()
+        self._retire()
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+    def open_call(self, call: _Call) -> None:
+        """Note a running call, so that `aclose` finds it."""
+        self._calls.add(call)
+
+    def end_call(self, call: _Call) -> None:
+        """Forget a call that is over."""
+        self._calls.discard(call)
+
+    def _client_for(self, endpoint: Endpoint) -> AsyncOpenAI:
+        if self._openai is None or endpoint != self._endpoint:
+            self._retire()
+            self._openai, self._endpoint = self._new_openai(endpoint), endpoint
+            self._model, self._dialect = endpoint.model, Dialect()
+        return self._openai
+
+    def _new_openai(self, endpoint: Endpoint) -> AsyncOpenAI:
+        limits = self.limits
+        timeout = httpx2.Timeout(limits.first_token_s, connect=limits.connect_s)
+        return AsyncOpenAI(
+            base_url=endpoint.base_url,
+            api_key=endpoint.api_key or "none",
+            max_retries=0,
+            timeout=timeout,
+            # A proxy set for the machine must not come between the app and its own server.
+            http_client=DefaultAsyncHttpxClient(timeout=timeout, trust_env=not endpoint.is_loopback),
+        )
+
+    def _retire(self) -> None:
+        if self._openai is not None:
+            task = asyncio.create_task(self._openai.close(), name="llm:retire")
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+        self._openai = None
+
+    async def _list_models(self, client: AsyncOpenAI) -> tuple[str, ...]:
+        """Return the listed names; empty if the endpoint has no list."""
+        try:
+            page = await client.models.list()
+        except openai.APIStatusError as error:
+            if error.status_code in _NO_LIST_STATUS:
+                return ()
+            raise
+        return tuple(model.id for model in page.data or ())
+
+    async def _probe(self) -> None:
+        """Ask for one token where there is no list of models."""
+        llm = self.bind(None, lambda _payload: None)
+        hello = ChatMessage(role="user", content="Hi")
+        await llm.complete(LlmRequest(task=LlmTask.GENERAL, messages=(hello,), max_tokens=1))
+
+
+class BoundLlm:
+    """The `Llm` of one answer. `abort` closes all its connections, wherever the caller waits."""
+
+    def __init__(self, client: LlmClient, generation_id: GenerationId | None, emit: Emit) -> None:
+        """Serve the answer `generation_id`."""
+        self._client = client
+        self._generation_id = generation_id
+        self._emit = emit
+        self._calls: set[_Call] = set()
+        self._is_aborted = False
+
+    @property
+    def is_configured(self) -> bool:
+        """There is a model to ask."""
+        return True
+
+    @property
+    def can_plan(self) -> bool:
+        """Whether the model is capable of structured planning."""
+        return self._client.can_plan
+
+    async def stream(self, request: LlmRequest) -> AsyncIterator[str]:
+        """Yield text pieces as they come; closing the iterator or cancelling the task closes the connection.
+
+        Raises:
+            LlmFailure: the model can't be reached or failed; pieces yielded before stay valid.
+            GenerationCancelled: `abort` was called.
+        """
+        if self._is_aborted:
+            raise GenerationCancelled("aborted")
+        call = _Call(self._client, request, self._emit)
+        self._calls.add(call)
+        try:
+            while (piece := await call.next_piece()) is not None:
+                yield piece
+            call.raise_failure()
+        finally:
+            self._calls.discard(call)
+            await call.stop()
+
+    async def complete(self, request: LlmRequest) -> str:
+        """Return the whole text; with a `schema`, the JSON in it. Raises as `stream`."""
+        pieces = [piece async for piece in self.stream(request)]
+        text = "".join(pieces).strip()
+        return text if request.schema is None else json_text(text)
+
+    def abort(self) -> None:
+        """Begin to close every connection of this answer and refuse new calls. Never waits."""
+        self._is_aborted = True
+        for call in self._calls:
+            call.abort()
+
+
+class _Call:
+    """One request on its way. Its task reads the network, so that closing never depends on where the caller waits.
+
+    The queue holds at most one answer (bounded by the token limit), so the task never waits for the caller.
+    """
+
+    def __init__(self, client: LlmClient, request: LlmRequest, emit: Emit) -> None:
+        self._client = client
+        self._request = request
+        self._emit = emit
+        self._id: CallId = client.ids.call()
+        self._max_tokens = request.max_tokens or client.limits.default_max_tokens
+        self._pieces: asyncio.Queue[str | None] = asyncio.Queue()
+        self._failure: LlmFailure | None = None
+        self._tokens = 0
+        self._is_announced = False
+        self._has_text = False
+        self._cancelled_at_s: float | None = None
+        self._task = asyncio.create_task(self._run(), name=f"llm:{self._id}")
+        client.open_call(self)
+        self._task.add_done_callback(self._on_done)
+
+    async def next_piece(self) -> str | None:
+        """Return the next text, or none at the end."""
+        return await self._pieces.get()
+
+    def raise_failure(self) -> None:
+        """Raise what ended the call, if it was not the end of the text."""
+        if self._failure is not None:
+            raise self._failure
+        if self._cancelled_at_s is not None:
+            raise GenerationCancelled("aborted")
+
+    def abort(self) -> None:
+        """Begin to close the connection."""
+        if not self._task.done() and self._cancelled_at_s is None:
+            self._cancelled_at_s = self._client.clock.monotonic_s()
+            self._task.cancel()
+
+    async def stop(self) -> None:
+        """Close the connection and wait until it is closed."""
+        self.abort()
+        if not self._task.done():
+            await asyncio.wait({self._task})
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._client.end_call(self)
+        self._pieces.put_nowait(None)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("model call ended by a fault", exc_info=task.exception())
+            self._failure = LlmFailure(FailureCode.BAD_ANSWER, type(task.exception()).__name__)
+
+    async def _run(self) -> None:
+        outcome = "cancelled"
+        try:
+            await self._answer()
+            outcome = "ok"
+        except _FAULTS as error:
+            outcome = "failed"
+            self._failure = failure_of(error)
+            log.warning("model call failed: %s", self._failure.code)
+            log.debug("model call failed: %s", self._failure.detail)
+        finally:
+            self._announce()
+            closed_s = None
+            if self._cancelled_at_s is not None:
+                closed_s = self._client.clock.monotonic_s() - self._cancelled_at_s
+            self._emit(LlmEnded(call_id=self._id, outcome=outcome, tokens=self._tokens, closed_s=closed_s))
+
+    def _announce(self) -> None:
+        if not self._is_announced:
+            self._is_announced = True
+            call = LlmCallStarted(
+                call_id=self._id,
+                task=str(self._request.task),
+                model=self._client.model,
+                prompt_tokens=estimate_messages(self._request.messages),
+            )
+            self._emit(call)
+
+    async def _answer(self) -> None:
+        """Read the whole answer, adapting to what the endpoint refuses. `asyncio.timeout` raises `TimeoutError`."""
+        limits = self._client.limits
+        may_reconnect = self._client.restarts
+        for _attempt in range(_MAX_ATTEMPTS):
+            client = await self._client.connect()
+            self._announce()
+            dialect = self._client.dialect
+            try:
+                async with asyncio.timeout(limits.connect_s + limits.first_token_s) as deadline:
+                    await self._read(client, dialect, deadline)
+                return
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                if self._tokens or not dialect.adapt(error.message, has_schema=self._request.schema is not None):
+                    raise
+            except openai.APIConnectionError:
+                # The server of before may have crashed a moment ago; `connect` waits for its successor.
+                if self._tokens or not may_reconnect:
+                    raise
+                may_reconnect = False
+                await asyncio.sleep(0.05)
+        raise LlmFailure(FailureCode.BAD_ANSWER, "the endpoint refuses every form of the request")
+
+    async def _read(self, client: AsyncOpenAI, dialect: Dialect, deadline: asyncio.Timeout) -> None:
+        loop = asyncio.get_running_loop()
+        stripper = ThinkStripper()
+        arguments = dialect.arguments(self._request, model=self._client.model, max_tokens=self._max_tokens)
+        # An answer can't have more pieces than tokens; one that does comes from a broken server.
+        max_pieces = 4 * self._max_tokens + 64
+        async with await client.chat.completions.create(**arguments) as stream:
+            async for chunk in stream:
+                deadline.reschedule(loop.time() + self._client.limits.idle_s)
+                if chunk.usage is not None:
+                    self._tokens = max(self._tokens, chunk.usage.completion_tokens or 0)
+                if not chunk.choices:
+                    continue
+                delta = chunk.choices[0].delta
+                if delta is None or not delta.content:
+                    continue
+                self._tokens += 1
+                if self._tokens == 1:
+                    self._emit(LlmFirstToken(call_id=self._id))
+                self._put(stripper.feed(delta.content))
+                if self._tokens > max_pieces:
+                    break
+        self._put(stripper.flush())
+        if not self._has_text:
+            raise LlmFailure(FailureCode.BAD_ANSWER, "an empty answer")
+
+    def _put(self, text: str) -> None:
+        if text:
+            self._has_text = True
+            self._pieces.put_nowait(text)
