@@ -62,13 +62,6 @@ class AvatarPainter:
         self._pixmaps[name] = made
         return True
 
-    def paint_still(self, painter: QPainter, base: QTransform) -> None:
-        """Paint what never moves and lies behind the body; for a cached background."""
-        for layer in self.pack.layers:
-            if layer.group == "still" and layer.id == "perch":
-                painter.setTransform(base)
-                self._renderers[layer.id].render(painter, self._renderers[layer.id].viewBoxF())
-
     def paint(self, painter: QPainter, base: QTransform, pose: Pose, mouth: Mouth, breath: float) -> None:
         """Paint the character; `base` maps canvas units to the device, `breath` is -1 to 1."""
         pack = self.pack

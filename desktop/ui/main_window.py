@@ -1,0 +1,456 @@
+"""The first screen: the character, its words, one clear state, and the controls."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from PySide6.QtCore import QEvent, QObject, QRect, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QFocusEvent, QGuiApplication, QHideEvent, QKeyEvent, QShowEvent
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QMainWindow,
+    QMenu,
+    QPlainTextEdit,
+    QTextEdit,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop import paths
+from desktop.bridge import Bridge
+from desktop.ui import icons
+from desktop.ui.avatar.pack import AvatarPack, load_pack
+from desktop.ui.avatar.stats import PaintStats
+from desktop.ui.avatar.widget import AvatarWidget
+from desktop.ui.controls import ControlBar, make_button
+from desktop.ui.dump import dump_widgets
+from desktop.ui.frames import FrameTicker, StallStats, StallWatch
+from desktop.ui.i18n import Translator
+from desktop.ui.menu import WindowMenu
+from desktop.ui.microphone import MicrophoneSign
+from desktop.ui.notices import NoticeBar
+from desktop.ui.state_line import StateLine
+from desktop.ui.subtitles.widget import SubtitleWidget
+from desktop.ui.theme import GRID_PX, Theme, install_font, stylesheet
+from orchestrator.contracts.commands import (
+    Command,
+    MuteMicrophone,
+    MuteVoice,
+    NewSession,
+    PushToTalk,
+    Quit,
+    SendText,
+    Stop,
+)
+from orchestrator.contracts.views import DeviceView, MuteView, NoticeView, StateView
+
+_METER_S = 1 / 20
+_GONE = frozenset({"lost", "missing", "none", "failed", "unavailable", "closed", "error", "stalled"})
+_TEXT_WIDGETS = (QLineEdit, QTextEdit, QPlainTextEdit)
+
+
+class WindowSettings(Protocol):
+    """What the window needs to know of the settings."""
+
+    @property
+    def language(self) -> str:
+        """Language of the window: en, zh_CN or system."""
+        ...
+
+    @property
+    def theme(self) -> str:
+        """Colours: system, light or dark."""
+        ...
+
+    @property
+    def reduced_motion(self) -> bool:
+        """Whether to keep still what need not move."""
+        ...
+
+
+class MainWindow(QMainWindow):
+    """The window of the program; everything it knows comes from the bridge."""
+
+    setting_changed = Signal(str, object)
+    closed = Signal()
+
+    def __init__(self, bridge: Bridge, settings: WindowSettings, pack: AvatarPack) -> None:
+        """Build the widgets; nothing is loaded that takes time."""
+        super().__init__()
+        self.setObjectName("mainWindow")
+        self._bridge = bridge
+        self._pack = pack
+        self._is_motion_reduced = bool(settings.reduced_motion)
+        self.theme = Theme(settings.theme, self)
+        self.translator = Translator(settings.language, self)
+        self._microphone_device = "unknown"
+        self._output_device = "unknown"
+        self._is_microphone_muted = False
+        self._is_talk_key_down = False
+        self._metered_at_s = 0.0
+        self._persona_name: str | None = None
+        reduced = self._is_motion_reduced
+        self.avatar = AvatarWidget(bridge, pack, self.theme, is_motion_reduced=reduced)
+        self.subtitles = SubtitleWidget(bridge, self.theme, self.translator, is_motion_reduced=reduced)
+        self.state_line = StateLine(self.theme, self.translator)
+        self.microphone = MicrophoneSign(self.theme, self.translator)
+        self.notices = NoticeBar(self.theme, self.translator)
+        self.controls = ControlBar(self.theme, self.translator)
+        self.menu_button = make_button("menuButton", is_icon=True)
+        self.menu = WindowMenu(self, self.theme, self.translator, is_motion_reduced=reduced)
+        self._app_name = QLabel()
+        self._app_name.setObjectName("appName")
+        self._ticker = FrameTicker(bridge.clock, self._on_frame, self._frame_interval_s, self)
+        self._watch = StallWatch(bridge.clock, self)
+        self._lay_out()
+        self._connect()
+        self._apply_theme()
+        self._apply_language()
+        application = QApplication.instance()
+        if application is not None:
+            application.installEventFilter(self)
+
+    # --- for the composition root ----------------------------------------------------------------------
+
+    def set_character_name(self, name: str) -> None:
+        """Call the character by its persona's `name`."""
+        self._persona_name = name
+        self.subtitles.set_character_name(name)
+        self._apply_language()
+
+    def set_language(self, language: str) -> None:
+        """Switch all texts to `language`."""
+        self.translator.choose(language)
+
+    def set_theme(self, choice: str) -> None:
+        """Switch to system, light or dark."""
+        self.theme.choose(choice)
+
+    def set_reduced_motion(self, is_reduced: bool) -> None:
+        """Keep still what need not move."""
+        self._is_motion_reduced = is_reduced
+        self.avatar.set_motion_reduced(is_reduced)
+        self.subtitles.set_motion_reduced(is_reduced)
+
+    def paint_stats(self) -> PaintStats:
+        """Return what painting the character costs."""
+        return self.avatar.paint_stats()
+
+    def gui_stalls(self) -> StallStats:
+        """Return how often this thread did not answer for more than 50 ms."""
+        return self._watch.stats()
+
+    def dump(self) -> dict[str, Any]:
+        """Return `widgets` and `state` for the control channel. GUI thread."""
+        return {"widgets": dump_widgets(self), "state": self.state()}
+
+    def state(self) -> dict[str, Any]:
+        """Return what the window shows now, in plain values."""
+        now_s = self._bridge.clock.monotonic_s()
+        mouth, paint, stalls = self.avatar.mouth(now_s), self.paint_stats(), self.gui_stalls()
+        return {
+            "state": self.state_line.state,
+            "stateText": self.state_line.text(),
+            "language": self.translator.language,
+            "theme": self.theme.choice,
+            "microphone": self.microphone.state,
+            "notices": self.notices.codes(),
+            "noticeText": self.notices.text(),
+            "subtitles": self.subtitles.lines(),
+            "avatar": {
+                "state": self.avatar.state,
+                "expression": self.avatar.expression,
+                "mouth": mouth.shape,
+                "opening": round(mouth.opening, 3),
+            },
+            "paint": {"frames": paint.frames, "mean_ms": paint.mean_ms, "p95_ms": paint.p95_ms, "fps": paint.fps},
+            "stalls": {"count": stalls.stalls, "worst_ms": stalls.worst_ms},
+        }
+
+    # --- building --------------------------------------------------------------------------------------
+
+    def _lay_out(self) -> None:
+        top = QHBoxLayout()
+        top.setSpacing(GRID_PX)
+        top.addWidget(self._app_name)
+        top.addStretch(1)
+        top.addWidget(self.microphone)
+        top.addWidget(self.menu_button)
+        self.menu_button.setProperty("isFlat", True)
+        self.menu_button.setMenu(self.menu)
+        middle = QHBoxLayout()
+        middle.addStretch(1)
+        middle.addWidget(self.state_line)
+        middle.addStretch(1)
+        pane = QWidget()
+        pane.setObjectName("centralPane")
+        column = QVBoxLayout(pane)
+        column.setContentsMargins(2 * GRID_PX, GRID_PX, 2 * GRID_PX, 2 * GRID_PX)
+        column.setSpacing(GRID_PX)
+        column.addLayout(top)
+        column.addWidget(self.avatar, 5)
+        column.addLayout(middle)
+        column.addWidget(self.subtitles, 3)
+        column.addWidget(self.notices)
+        column.addWidget(self.controls)
+        self.setCentralWidget(pane)
+        pane.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        pane.setFocus()
+        self.setMinimumSize(60 * GRID_PX, 68 * GRID_PX)
+        self.resize(95 * GRID_PX, 92 * GRID_PX)
+
+    def _connect(self) -> None:
+        bridge = self._bridge
+        bridge.state_changed.connect(self._on_state_changed)
+        bridge.notice_raised.connect(self.notices.raise_notice)
+        bridge.device_changed.connect(self._on_device_changed)
+        bridge.mute_changed.connect(self._on_mute_changed)
+        bridge.command_refused.connect(self._on_command_refused)
+        for signal in (bridge.state_changed, bridge.speech_started, bridge.speech_stopped, bridge.user_text_changed):
+            signal.connect(self._on_news)
+        self.controls.text_sent.connect(self._on_text_sent)
+        self.controls.stop_pressed.connect(self._on_stop_pressed)
+        self.controls.talk_changed.connect(self._on_talk_changed)
+        self.controls.microphone_muted.connect(self._on_microphone_muted)
+        self.controls.voice_muted.connect(self._on_voice_muted)
+        self.menu.language_chosen.connect(self._on_language_chosen)
+        self.menu.theme_chosen.connect(self._on_theme_chosen)
+        self.menu.motion_reduced.connect(self._on_motion_reduced)
+        self.menu.session_asked.connect(self._on_session_asked)
+        self.menu.quit_asked.connect(self.close)
+        self.theme.changed.connect(self._apply_theme)
+        self.translator.changed.connect(self._apply_language)
+        bind = self.translator.bind
+        bind(self.setWindowTitle, "app.title")
+        bind(self._app_name.setText, "app.title")
+        bind(self.menu_button.setAccessibleName, "menu.name")
+        bind(self.menu_button.setToolTip, "menu.tip")
+        bind(self.avatar.setAccessibleName, "avatar.name")
+        bind(self.subtitles.setAccessibleName, "subtitles.name")
+
+    def _apply_theme(self) -> None:
+        self.setStyleSheet(stylesheet(self.theme.palette))
+        self.menu_button.setIcon(icons.icon("menu", self.theme.palette.ink))
+
+    def _apply_language(self) -> None:
+        name = self._persona_name or self._pack.name(self.translator.language)
+        self.subtitles.set_character_name(name)
+        words = self.translator.text("avatar.tip", name=name, state=self.state_line.text())
+        self.avatar.setToolTip(words)
+        self.avatar.setAccessibleDescription(words)
+
+    # --- views -----------------------------------------------------------------------------------------
+
+    def _on_state_changed(self, view: StateView) -> None:
+        self.state_line.show_state(view)
+        self._apply_language()
+        if view.state != "starting":
+            self.notices.withdraw("not_ready")
+
+    def _on_device_changed(self, view: DeviceView) -> None:
+        is_gone = view.state in _GONE
+        is_input = view.direction in ("input", "in")
+        was = self._microphone_device if is_input else self._output_device
+        if is_input:
+            self._microphone_device = view.state if is_gone else "open"
+        else:
+            self._output_device = view.state if is_gone else "open"
+        self._show_devices()
+        if not is_gone and view.state in ("replaced", "changed") and was != "unknown" and view.device:
+            notice = NoticeView(code="device_changed", text=view.device)
+            self.notices.raise_notice(notice, device=view.device)
+
+    def _show_devices(self) -> None:
+        microphone_gone, output_gone = self._microphone_device in _GONE, self._output_device in _GONE
+        self.notices.withdraw("no_microphone", "microphone_lost", "no_output", "output_lost", "no_audio")
+        code = None
+        if microphone_gone and output_gone:
+            code = "no_audio"
+        elif microphone_gone:
+            code = "microphone_lost" if self._microphone_device in ("lost", "stalled") else "no_microphone"
+        elif output_gone:
+            code = "output_lost" if self._output_device in ("lost", "stalled") else "no_output"
+        if code is not None:
+            self.notices.raise_notice(NoticeView(code=code, text="", severity="warning"))
+        self.controls.talk.setEnabled(not microphone_gone)
+        self.controls.mute_microphone.setEnabled(not microphone_gone)
+        self._show_microphone(self._bridge.level_db())
+
+    def _on_mute_changed(self, view: MuteView) -> None:
+        if view.direction in ("input", "in"):
+            self._is_microphone_muted = view.on
+            self.controls.show_microphone_muted(view.on)
+            self._show_microphone(self._bridge.level_db())
+        else:
+            self.controls.show_voice_muted(view.on)
+
+    def _on_command_refused(self, command: Command) -> None:
+        is_early = self.state_line.state == "starting" and isinstance(command, SendText)
+        code = "not_ready" if is_early else "refused"
+        self.notices.raise_notice(NoticeView(code=code, text="", severity="info" if is_early else "warning"))
+
+    def _on_news(self, view: object) -> None:
+        self._ticker.hurry()
+
+    # --- frames ----------------------------------------------------------------------------------------
+
+    def _on_frame(self, now_s: float) -> None:
+        self.avatar.update()
+        self.subtitles.tick(now_s)
+        if now_s - self._metered_at_s >= _METER_S:
+            self._metered_at_s = now_s
+            level_db = self._bridge.level_db()
+            self._show_microphone(level_db)
+            self.microphone.meter.show_level(level_db if self.microphone.state == "open" else None, now_s)
+            self.avatar.set_level(self.microphone.meter.level)
+
+    def _frame_interval_s(self, now_s: float) -> float:
+        wait_s = self.avatar.frame_interval_s(now_s)
+        if self.subtitles.is_busy():
+            wait_s = min(wait_s, 1 / 60)
+        return min(wait_s, _METER_S) if self.microphone.state == "open" else wait_s
+
+    def _show_microphone(self, level_db: float | None) -> None:
+        if self._microphone_device in _GONE:
+            self.microphone.show_state("missing")
+        elif self._is_microphone_muted:
+            self.microphone.show_state("muted")
+        else:
+            self.microphone.show_state("open" if level_db is not None else "closed")
+
+    # --- what the user does ----------------------------------------------------------------------------
+
+    def _on_text_sent(self, text: str) -> None:
+        if self._bridge.submit(SendText(text=text)):
+            self.controls.field.clear()
+
+    def _on_stop_pressed(self) -> None:
+        self._stop("button")
+
+    def _stop(self, by: str) -> None:
+        self._bridge.stop_now()
+        self.avatar.hush()
+        self._bridge.submit(Stop(by=by))
+
+    def _on_talk_changed(self, is_down: bool) -> None:
+        self._bridge.submit(PushToTalk(down=is_down))
+
+    def _on_microphone_muted(self, is_muted: bool) -> None:
+        if self._bridge.submit(MuteMicrophone(on=is_muted)):
+            self._is_microphone_muted = is_muted
+            self._show_microphone(self._bridge.level_db())
+        else:
+            self.controls.show_microphone_muted(not is_muted)
+
+    def _on_voice_muted(self, is_muted: bool) -> None:
+        if not self._bridge.submit(MuteVoice(on=is_muted)):
+            self.controls.show_voice_muted(not is_muted)
+
+    def _on_language_chosen(self, language: str) -> None:
+        self.set_language(language)
+        self.setting_changed.emit("language", language)
+
+    def _on_theme_chosen(self, choice: str) -> None:
+        self.set_theme(choice)
+        self.setting_changed.emit("theme", choice)
+
+    def _on_motion_reduced(self, is_reduced: bool) -> None:
+        self.set_reduced_motion(is_reduced)
+        self.setting_changed.emit("reduced_motion", is_reduced)
+
+    def _on_session_asked(self) -> None:
+        self._bridge.submit(NewSession())
+
+    # --- keys ------------------------------------------------------------------------------------------
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Take the keys that work everywhere in the window: Escape, the space bar, and plain typing."""
+        if event.type() not in (QEvent.Type.KeyPress, QEvent.Type.KeyRelease) or not isinstance(event, QKeyEvent):
+            return super().eventFilter(watched, event)
+        if not isinstance(watched, QWidget) or watched.window() is not self or isinstance(watched, QMenu):
+            return super().eventFilter(watched, event)
+        if self._take_key(event):
+            return True
+        return super().eventFilter(watched, event)
+
+    def _take_key(self, event: QKeyEvent) -> bool:
+        is_press = event.type() == QEvent.Type.KeyPress
+        if event.key() == Qt.Key.Key_Escape and event.modifiers() == Qt.KeyboardModifier.NoModifier:
+            if is_press and not event.isAutoRepeat():
+                self._stop("key")
+            return True
+        focused = QApplication.focusWidget()
+        if event.key() == Qt.Key.Key_Space and self._is_talk_key_down and not is_press:
+            if not event.isAutoRepeat():
+                self._hold_talk(False)
+            return True
+        if isinstance(focused, (*_TEXT_WIDGETS, QAbstractButton)):
+            return False
+        if event.key() == Qt.Key.Key_Space and event.modifiers() == Qt.KeyboardModifier.NoModifier:
+            if is_press and not event.isAutoRepeat() and self.controls.talk.isEnabled():
+                self._hold_talk(True)
+            return True
+        command_keys = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
+        if is_press and event.text().isprintable() and event.text() and not event.modifiers() & command_keys:
+            self.controls.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+            self.controls.field.insert(event.text())
+            return True
+        return False
+
+    def _hold_talk(self, is_down: bool) -> None:
+        if self._is_talk_key_down != is_down:
+            self._is_talk_key_down = is_down
+            self.controls.show_talking(is_down)
+            self._on_talk_changed(is_down)
+
+    # --- window life -----------------------------------------------------------------------------------
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Let push-to-talk go when the window loses the keyboard: the release would never come."""
+        if event.type() == QEvent.Type.ActivationChange and not self.isActiveWindow():
+            self._hold_talk(False)
+        super().changeEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Let push-to-talk go with the focus."""
+        self._hold_talk(False)
+        super().focusOutEvent(event)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Begin to paint frames."""
+        super().showEvent(event)
+        self._ticker.start()
+        self._watch.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Paint nothing while hidden."""
+        self._ticker.stop()
+        self._watch.stop()
+        super().hideEvent(event)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Ask the program to end."""
+        application = QApplication.instance()
+        if application is not None:
+            application.removeEventFilter(self)
+        self._bridge.submit(Quit())
+        self.closed.emit()
+        super().closeEvent(event)
+
+
+def create_window(bridge: Bridge, settings: WindowSettings, pack: AvatarPack | None = None) -> MainWindow:
+    """Return the window, not yet shown; `pack` none is the bird that ships.
+
+    Needs a QApplication. Raises `InputError` (`avatar_invalid`) if the pack is broken.
+    """
+    install_font()
+    window = MainWindow(bridge, settings, pack or load_pack(paths.assets() / "avatars" / "mynah"))
+    screen = QGuiApplication.primaryScreen()
+    if screen is not None:
+        room: QRect = screen.availableGeometry()
+        window.resize(min(window.width(), room.width()), min(window.height(), room.height()))
+    return window
