@@ -11,14 +11,19 @@ DOUBTFUL_LOGPROB = -0.5
 MAX_NO_SPEECH = 0.6
 """Found on recordings of speech and noise; together they tell every noise from speech, none does alone."""
 
+_DOUBTFUL_VOUCHED_LOGPROB = -0.72
+"""Short context raises the no-speech chance of true speech; where the VAD vouches for it, more is forgiven."""
 
-def weakness(*, avg_logprob: float | None, no_speech: float | None) -> str | None:
+
+def weakness(result: Transcription, *, vad_fraction: float | None = None) -> str | None:
     """Name what makes a decoding too weak to be speech (`low_confidence`, `no_speech`), None if it is good enough."""
-    if avg_logprob is None:
+    if result.avg_logprob is None:
         return None
-    if avg_logprob < MIN_LOGPROB:
+    if result.avg_logprob < MIN_LOGPROB:
         return "low_confidence"
-    if no_speech is not None and no_speech > MAX_NO_SPEECH and avg_logprob < DOUBTFUL_LOGPROB:
+    is_vouched = result.context == "short" and vad_fraction is not None and vad_fraction >= SURE_VAD_FRACTION
+    doubtful = _DOUBTFUL_VOUCHED_LOGPROB if is_vouched else DOUBTFUL_LOGPROB
+    if result.no_speech is not None and result.no_speech > MAX_NO_SPEECH and result.avg_logprob < doubtful:
         return "no_speech"
     return None
 
@@ -39,7 +44,7 @@ def reject(result: Transcription, *, vad_fraction: float | None) -> str | None:
         return rule
     if not units(result.text):
         return "empty"
-    rule = weakness(avg_logprob=result.avg_logprob, no_speech=result.no_speech)
+    rule = weakness(result, vad_fraction=vad_fraction)
     if rule is not None:
         return rule
     # What still runs into the token limit with full context was never speech; repetition that survives was said.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from audio.ports import Samples
 from audio.stt.chunking import split_at_silences
 from audio.stt.guards import compression_ratio, find_flaw
-from audio.stt.rejection import weakness
+from audio.stt.rejection import reject, weakness
 from audio.stt.text import join_texts
 from audio.stt.transcription import MIN_VAD_FRACTION, SAMPLE_RATE_HZ, SURE_VAD_FRACTION, Transcription
 from orchestrator.clock import Clock
@@ -35,16 +35,6 @@ _TOKENS_PER_S = 15
 """A cap that never cut true text but ends a loop early."""
 
 _MODEL_FILES = ("model.bin", "config.json", "tokenizer.json")
-
-
-@dataclass(frozen=True, slots=True)
-class _Decoded:
-    text: str
-    language: str
-    context: str
-    avg_logprob: float
-    no_speech: float
-    flaw: str | None
 
 
 class WhisperAdapter:
@@ -133,31 +123,12 @@ class WhisperAdapter:
     ) -> Transcription:
         short, tail = self._encode_short(audio)
         language = self._detect(short, languages)
-        decoded = self._decode(tail, audio, language, hotwords, context="short")
-        is_retried = final and self._needs_full(decoded, vad_fraction)
-        if is_retried:
-            log.debug("decoding again with full context: %s", decoded.flaw or "weak")
-            decoded = self._decode(self._encode(audio, _FRAMES), audio, language, hotwords, context="full")
-        return Transcription(
-            text=decoded.text,
-            language=decoded.language,
-            decode_s=0.0,
-            context=decoded.context,
-            retried=is_retried,
-            avg_logprob=decoded.avg_logprob,
-            no_speech=decoded.no_speech,
-            compression=compression_ratio(decoded.text),
-            flaw=decoded.flaw,
-        )
-
-    @staticmethod
-    def _needs_full(decoded: _Decoded, vad_fraction: float | None) -> bool:
-        if vad_fraction is not None and vad_fraction < MIN_VAD_FRACTION:
-            return False
-        if decoded.flaw is not None:
-            return True
-        is_sure = vad_fraction is None or vad_fraction >= SURE_VAD_FRACTION
-        return is_sure and weakness(avg_logprob=decoded.avg_logprob, no_speech=decoded.no_speech) is not None
+        result = self._decode(tail, audio, language, hotwords, context="short")
+        if not (final and _needs_full(result, vad_fraction)):
+            return result
+        log.debug("decoding again with full context")
+        whole = self._encode(audio, _FRAMES)
+        return replace(self._decode(whole, audio, language, hotwords, context="full"), retried=True)
 
     def _encode(self, audio: Samples, frames: int) -> Any:
         padded = np.pad(audio, (0, max(0, frames * _HOP - len(audio))))
@@ -191,7 +162,9 @@ class WhisperAdapter:
             self._tokenizers[language] = (tokenizer, list(self._suppressed_of(tokenizer, [-1])))
         return self._tokenizers[language]
 
-    def _decode(self, states: Any, audio: Samples, language: str, hotwords: Sequence[str], *, context: str) -> _Decoded:
+    def _decode(
+        self, states: Any, audio: Samples, language: str, hotwords: Sequence[str], *, context: str
+    ) -> Transcription:
         tokenizer, suppressed = self._tokenizer(language)
         audio_s = len(audio) / SAMPLE_RATE_HZ
         prompt = self._whisper.get_prompt(
@@ -213,23 +186,33 @@ class WhisperAdapter:
         # The model returns the mean over its tokens; the end token that it leaves out counts, too.
         avg_logprob = result.scores[0] * len(tokens) / (len(tokens) + 1)
         is_capped = len(prompt) + len(tokens) >= max_length
-        return _Decoded(
+        return Transcription(
             text=text,
             language=language,
+            decode_s=0.0,
             context=context,
             avg_logprob=float(avg_logprob),
             no_speech=float(result.no_speech_prob),
+            compression=compression_ratio(text),
             flaw=find_flaw(text, audio_s=audio_s, is_capped=is_capped),
         )
+
+
+def _needs_full(result: Transcription, vad_fraction: float | None) -> bool:
+    """Whether a second, slower decoding may change the verdict: flawed text, or weak text where the VAD is sure."""
+    if vad_fraction is not None and vad_fraction < MIN_VAD_FRACTION:
+        return False
+    if result.flaw is not None:
+        return True
+    is_sure = vad_fraction is None or vad_fraction >= SURE_VAD_FRACTION
+    return is_sure and reject(result, vad_fraction=vad_fraction) is not None
 
 
 def _merge(parts: list[Transcription]) -> Transcription:
     """Put the parts of long audio together, without those that are noise when others are not."""
     if len(parts) == 1:
         return parts[0]
-    good = [
-        part for part in parts if part.text and weakness(avg_logprob=part.avg_logprob, no_speech=part.no_speech) is None
-    ] or parts
+    good = [part for part in parts if part.text and weakness(part) is None] or parts
     main = max(good, key=lambda part: len(part.text))
     text = join_texts([part.text for part in good])
     weights = [max(1, len(part.text)) for part in good]
