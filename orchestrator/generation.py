@@ -9,7 +9,7 @@ from typing import Any
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import GenerationCancelled
 from orchestrator.contracts.events import Event, GenerationStateChanged
-from orchestrator.contracts.ids import GenerationId, IdFactory, SessionId, SnapshotId, UtteranceId
+from orchestrator.contracts.ids import GenerationId, IdFactory, IntentId, SessionId, SnapshotId, UtteranceId
 from orchestrator.contracts.lanes import GenerationState, InterruptReason
 
 _S = GenerationState
@@ -54,6 +54,7 @@ class Generation:
         self.reason: str | None = None
         self.sounded = False
         self.suspend_count = 0
+        self.protected_intents: set[IntentId] = set()
         self.task: asyncio.Task[Any] | None = None
         self.running = asyncio.Event()
         self.running.set()
@@ -67,6 +68,11 @@ class Generation:
     def is_active(self) -> bool:
         """Whether the answer has not reached a final state."""
         return not self.state.is_final
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether the user's voice must not interrupt it now: something that may not be interrupted waits or sounds."""
+        return bool(self.protected_intents)
 
     @property
     def is_stale(self) -> bool:

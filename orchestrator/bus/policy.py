@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from orchestrator.contracts.events import ContextUpdated, Event, NotifyRequested
+from orchestrator.contracts.events import Event, NotifyRequested
 from orchestrator.contracts.lanes import Lane, PriorityClass
 
 
@@ -43,7 +43,7 @@ _C, _D, _A = Lane.CONTROL, Lane.DIALOGUE, Lane.ACTIVE_GENERATION
 _N, _X, _B = Lane.NOTIFICATION, Lane.CONTEXT, Lane.BACKGROUND
 
 DEFAULT_ROWS: Mapping[str, PolicyRow] = {
-    "input:interrupt": PolicyRow(lane=_C, score=1000, expires_after_s=2.0),
+    "input:interrupt": PolicyRow(lane=_C, score=1000, expires_after_s=2.0, coalesce_key="reason"),
     "output:cut": PolicyRow(lane=_C, score=990),
     "output:state/acknowledgement": PolicyRow(lane=_C, score=985),
     "output:word": PolicyRow(lane=_C, score=980),
@@ -114,6 +114,5 @@ def coalesce_key_of(row: PolicyRow, event: Event) -> str | None:
     if row.coalesce_key == "type":
         return event.payload.TYPE
     value = getattr(event.payload, row.coalesce_key, None)
-    if value is None and isinstance(event.payload, ContextUpdated):
-        value = event.payload.origin
-    return f"{event.payload.TYPE}:{value}"
+    target = f":{event.target_generation_id}" if event.target_generation_id is not None else ""
+    return f"{event.payload.TYPE}:{value}{target}"

@@ -95,8 +95,8 @@ class Conversation:
         self._silence_timer: asyncio.TimerHandle | None = None
         self._timed_out: set[GenerationId] = set()
         self._audible: GenerationId | None = None
-        self._protected: set[GenerationId] = set()
         self._state = ""
+        self._aside: list[Generation] = []
         self._held_cuts: dict[GenerationId, OutputCut] = {}
         self.idle_hooks: list[Callable[[], None]] = []
         for kind, handler in (
@@ -151,7 +151,7 @@ class Conversation:
         self._utterances.begin(utterance)
         self._disarm(self._resume_timer)
         self._disarm(self._silence_timer)
-        if active is not None and not active.sounded and not self._is_protected(active):
+        if active is not None and not active.sounded and not active.is_protected:
             utterance.holds = active.generation_id
             if active.suspend("user_spoke_first"):
                 self._speech.hold(active.generation_id)
@@ -168,7 +168,7 @@ class Conversation:
         if payload.reason in (InterruptReason.USER_STOP, InterruptReason.SHUTDOWN, InterruptReason.OUTPUT_FAILURE):
             self._stop_now(payload, event.utterance_id)
             return
-        if active is None or self._is_protected(active):
+        if active is None or active.is_protected:
             return
         if active.suspend(payload.by):
             self._speech.hold(active.generation_id)
@@ -203,7 +203,7 @@ class Conversation:
         if active is None or active.state is GenerationState.SUSPENDED or self._audible != active.generation_id:
             return
         match = self._book.stop_phrase(payload.text)
-        if match is not None and not self._is_protected(active):
+        if match is not None and not active.is_protected:
             self._post_interrupt("phrase", active, utterance.utterance_id, InterruptReason.USER_BARGE_IN, payload.text)
 
     def _on_turn_end(self, envelope: Envelope) -> None:
@@ -231,7 +231,7 @@ class Conversation:
             during_output=utterance.during_output,
             recent_text=self._spoken_text(over) if utterance.during_output else "",
             is_answer=bool(text) and self._brain().accepts_as_answer(text, final.language),
-            is_protected=active is not None and self._is_protected(active),
+            is_protected=active is not None and active.is_protected,
         )
         decision = decide(text, rejected=final.rejected is not None, situation=situation, book=self._book)
         shown = text if decision.because == "words" else ""
@@ -285,7 +285,7 @@ class Conversation:
             return
         active = self._turns.active
         if envelope.lane is Lane.CONTROL or active is not None:
-            if active is not None and self._is_protected(active) and active.sounded:
+            if active is not None and active.is_protected and active.sounded:
                 self._kept.append(payload)
                 return
             hint = payload.interrupt_hint
@@ -333,7 +333,6 @@ class Conversation:
     def _on_answer_end(self, generation: Generation) -> None:
         self._held_cuts.pop(generation.generation_id, None)
         self._timed_out.discard(generation.generation_id)
-        self._protected.discard(generation.generation_id)
         if self._turns.active is None and self._kept and not self._utterances.is_undecided:
             kept = self._kept.pop(0)
             self._bus.post(Event(payload=kept, source="dialogue", session_id=self._turns.session_id))
@@ -350,6 +349,27 @@ class Conversation:
             self._speech.resume(generation.generation_id)
             self._held_cuts.pop(generation.generation_id, None)
             self._turns.recheck(generation)
+
+    def stand_aside(self, generation: Generation) -> None:
+        """Hold the answer in progress so that something urgent can be said; `after_notification` lets it go on."""
+        if generation.suspend("urgent_notification"):
+            self._speech.hold(generation.generation_id)
+        self._aside.append(generation)
+        self._turns.active = None
+
+    def after_notification(self, notification: Generation) -> None:
+        """Let the answer go on that stood aside, or end it if the notification was cut off by words."""
+        while self._aside:
+            generation = self._aside.pop()
+            if not generation.is_active:
+                continue
+            if self._turns.active is None and notification.state is not GenerationState.CANCELLED:
+                self._turns.active = generation
+                self._resume(generation, "urgent_notification_over")
+            else:
+                self._turns.cancel(generation, InterruptReason.TOPIC_CHANGE)
+        self._on_answer_end(notification)
+        self.refresh()
 
     def _arm_resume_timer(self) -> None:
         """A held answer that hears nothing goes on by itself, unless an utterance still waits for its verdict."""
@@ -442,6 +462,9 @@ class Conversation:
         elif payload.state == "dropped":
             self._ledger.on_dropped(event.intent_id, payload.reason)
         if payload.state in ("played", "dropped"):
+            generation = self._generations.get(event.generation_id)
+            if generation is not None:
+                generation.protected_intents.discard(event.intent_id)
             self._turns.note_output_progress(event.generation_id)
 
     def _on_playing(self, generation_id: GenerationId, event: Event, payload: IntentStateChanged) -> None:
@@ -511,13 +534,6 @@ class Conversation:
             self._turns.start(TurnInput(kind="silence"), on_end=self._on_answer_end)
 
     # --- small things -----------------------------------------------------------------------------------
-
-    def protect(self, generation_id: GenerationId) -> None:
-        """Mark an answer as not interruptible by voice."""
-        self._protected.add(generation_id)
-
-    def _is_protected(self, generation: Generation) -> bool:
-        return generation.generation_id in self._protected
 
     def _spoken_text(self, generation_id: GenerationId | None) -> str:
         """Return what was said lately, by the given answer and the newest one."""

@@ -129,6 +129,8 @@ class SpeechReply:
             raise GenerationCancelled(self._generation.reason or "")
         intent_id = self._ids.intent()
         self._ledger.add_piece(spoken, intent_id, piece)
+        if not message.interruptible:
+            self._generation.protected_intents.add(intent_id)
         self._generation.begin_streaming()
         self._speech.submit(
             SpeechIntent(

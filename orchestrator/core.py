@@ -1,0 +1,345 @@
+"""Puts the parts of the thinking side together: bus, generations, dialogue, notifications, store."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from orchestrator.bus.bus import Bus
+from orchestrator.bus.envelope import Envelope
+from orchestrator.bus.event_log import EventLog
+from orchestrator.clock import Clock
+from orchestrator.contracts.commands import (
+    Command,
+    FocusObject,
+    NewSession,
+    Notify,
+    PostExternalEvent,
+    Reload,
+    SendText,
+    Stop,
+    UpdateContext,
+)
+from orchestrator.contracts.dialogue import Brain, Llm, Message, TurnInput
+from orchestrator.contracts.events import (
+    AppError,
+    ContextUpdated,
+    DeviceStateChanged,
+    Event,
+    ExternalEvent,
+    InputInterrupt,
+    InputUser,
+    MemoryWrite,
+    NotifyRequested,
+    ObjectFocused,
+    Payload,
+)
+from orchestrator.contracts.ids import GenerationId, IdFactory
+from orchestrator.contracts.lanes import InterruptReason
+from orchestrator.contracts.ports import SpeechPort, ViewSink
+from orchestrator.contracts.views import DeviceView, NoticeView, StateView
+from orchestrator.dialogue.conversation import Conversation
+from orchestrator.dialogue.heard import HeardLedger
+from orchestrator.dialogue.history import History
+from orchestrator.dialogue.reply import TextPipe
+from orchestrator.dialogue.turn_context import CoreTurn
+from orchestrator.dialogue.turn_loop import TurnLoop, TurnPorts
+from orchestrator.generation import Generations
+from orchestrator.notify.gate import NotificationGate
+from orchestrator.notify.reminders import ReminderClock
+from orchestrator.policy_file import Policy
+from orchestrator.store import records
+from orchestrator.store.database import Database
+
+log = logging.getLogger(__name__)
+
+
+class LlmHost(Protocol):
+    """The model side, as the core needs it."""
+
+    async def open(self) -> None:
+        """Begin starting what there is to start; returns without waiting for a model to load."""
+        ...
+
+    async def close(self) -> None:
+        """Stop it in bounded time."""
+        ...
+
+    def for_turn(self, generation_id: GenerationId, emit: Callable[[Payload], None]) -> Llm:
+        """Return the model for one answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreParts:
+    """What the composition root hands to the core. `make_brain` is called again on reload."""
+
+    clock: Clock
+    ids: IdFactory
+    event_log: EventLog
+    database: Database
+    speech: SpeechPort
+    views: ViewSink
+    llm: LlmHost
+    make_brain: Callable[[], Brain]
+    make_pipe: Callable[[], TextPipe]
+    policy: Policy
+    apology: Callable[[str | None, str | None], str]
+    names: tuple[str, ...] = ()
+    greeting: str | None = None
+    session_idle_s: float = 1800.0
+    load_policy: Callable[[], Policy] | None = None
+
+
+class Core:
+    """The thinking side. Everything but the constructor belongs to the loop it is opened on."""
+
+    def __init__(self, parts: CoreParts, bus: Bus, generations: Generations) -> None:
+        """Wire the parts around a bus that audio may already post to."""
+        self._parts = parts
+        self.bus = bus
+        self.generations = generations
+        self._world: dict[str, Any] = {}
+        self._facts: tuple[str, ...] = ()
+        self._brain: Brain | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._session_timer: asyncio.TimerHandle | None = None
+        self.ledger = HeardLedger()
+        self.history = History(parts.database, parts.clock)
+        self._reminders = ReminderClock(database=parts.database, bus=bus, clock=parts.clock)
+        self.turns = TurnLoop(
+            TurnPorts(
+                clock=parts.clock,
+                ids=parts.ids,
+                generations=generations,
+                ledger=self.ledger,
+                history=self.history,
+                database=parts.database,
+                speech=parts.speech,
+                views=parts.views,
+                brain=self._present_brain,
+                llm_for=parts.llm.for_turn,
+                reminders_for=self._reminders.store_for,
+                make_pipe=parts.make_pipe,
+                trace=bus.trace,
+                world=lambda: self._world,
+                facts=lambda: self._facts,
+                apology=parts.apology,
+            ),
+            parts.ids.session(),
+            self._on_change,
+        )
+        self.conversation = Conversation(
+            bus=bus,
+            clock=parts.clock,
+            generations=generations,
+            ledger=self.ledger,
+            turns=self.turns,
+            speech=parts.speech,
+            views=parts.views,
+            brain=self._present_brain,
+            book=parts.policy.book(parts.names),
+            times=parts.policy.times,
+        )
+        self._gate = NotificationGate(
+            bus=bus,
+            clock=parts.clock,
+            turns=self.turns,
+            conversation=self.conversation,
+            on_spoken=self._reminders.note_spoken,
+        )
+        bus.set_policy(parts.policy.table)
+        bus.subscribe(ContextUpdated, self._on_context)
+        bus.subscribe(ExternalEvent, self._on_external)
+        bus.subscribe(ObjectFocused, self._on_object)
+        bus.subscribe(MemoryWrite, self._on_memory)
+        bus.subscribe(AppError, self._on_error)
+        bus.subscribe(DeviceStateChanged, self._on_device)
+
+    # --- life -------------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Load the stored conversation, start the model and begin to dispatch."""
+        parts = self._parts
+        self._brain = parts.make_brain()
+        state = await parts.database.transact(records.load_state)
+        if state is not None:
+            self._brain.load_state(state)
+        self._facts = tuple(await parts.database.transact(records.facts))
+        if parts.database.moved_aside is not None:
+            self._notice("store_damaged", f"The stored conversations were damaged and moved to {parts.database.moved_aside.name}.")
+        await self.history.load_recent(20)
+        await self.history.open_session(self.turns.session_id, carry_over=0)
+        await parts.llm.open()
+        self.bus.attach(asyncio.get_running_loop())
+        self._reminders.start()
+        self.conversation.refresh()
+
+    async def close(self) -> None:
+        """Cancel what is going on, store it, and stop the model; in bounded time."""
+        self._reminders.stop()
+        if self._session_timer is not None:
+            self._session_timer.cancel()
+        await self.turns.shut_down()
+        await self._parts.llm.close()
+        for task in list(self._tasks):
+            task.cancel()
+
+    def greet(self) -> None:
+        """Say the persona's greeting, if there is one."""
+        greeting = self._parts.greeting
+        if not greeting:
+            return
+
+        async def script(turn: CoreTurn) -> None:
+            await turn.reply.say(Message(text=greeting, source="persona"))
+
+        self.turns.start(TurnInput(kind="event", event_type="start"), script=script)
+
+    # --- commands ---------------------------------------------------------------------------------------
+
+    def handle(self, command: Command) -> None:
+        """Carry out what the window or the control channel asks."""
+        match command:
+            case SendText():
+                self._post(InputUser(text=command.text, via=command.via, object=command.object), "control" if command.via == "control" else "window")
+            case Stop():
+                self.bus.post(
+                    Event(
+                        payload=InputInterrupt(reason=InterruptReason.USER_STOP, by=command.by),
+                        source="window",
+                        session_id=self.turns.session_id,
+                        target_generation_id=self.turns.active.generation_id if self.turns.active is not None else None,
+                        interrupt_reason=InterruptReason.USER_STOP,
+                    )
+                )
+            case Notify():
+                now_s = self._parts.clock.monotonic_s()
+                self.bus.post(
+                    Event(
+                        payload=NotifyRequested(id=command.id, text=command.text, urgent=command.urgent),
+                        source="control",
+                        session_id=self.turns.session_id,
+                        expires_at_s=now_s + command.expires_s if command.expires_s is not None else None,
+                    )
+                )
+            case UpdateContext():
+                self._post(ContextUpdated(origin=command.source, values=command.values), "control")
+            case PostExternalEvent():
+                self._post(ExternalEvent(name=command.type, data=command.payload), "control")
+            case FocusObject():
+                self._post(ObjectFocused(object=command.object), "control")
+            case Reload():
+                self.reload()
+            case NewSession():
+                self._spawn(self._new_session(), "new-session")
+            case _:
+                log.warning("no one takes the command %s", type(command).__name__)
+
+    def reload(self) -> None:
+        """Read the configuration again, keeping the conversation. Raises nothing: what is broken is reported and the old stays."""
+        parts = self._parts
+        try:
+            brain = parts.make_brain()
+            if self._brain is not None:
+                brain.load_state(self._brain.dump_state())
+            self._brain = brain
+            if parts.load_policy is not None:
+                policy = parts.load_policy()
+                self.bus.set_policy(policy.table)
+                self.conversation.set_phrases(policy.book(parts.names), policy.times)
+        except Exception as error:
+            log.warning("the configuration could not be read again: %s", type(error).__name__)
+            self._notice("reload_failed", str(error))
+
+    # --- handlers ---------------------------------------------------------------------------------------
+
+    def _present_brain(self) -> Brain:
+        if self._brain is None:
+            raise RuntimeError("the core is not open")
+        return self._brain
+
+    def _on_change(self) -> None:
+        self.conversation.refresh()
+        if self._session_timer is not None:
+            self._session_timer.cancel()
+            self._session_timer = None
+        if self.turns.active is None and self._parts.session_idle_s > 0:
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:
+                return
+            self._session_timer = loop.call_later(
+                self._parts.session_idle_s, lambda: self._spawn(self._new_session(), "idle-session")
+            )
+
+    async def _new_session(self) -> None:
+        if self.turns.active is not None:
+            self.turns.cancel(self.turns.active, InterruptReason.TOPIC_CHANGE)
+        self.turns.session_id = self._parts.ids.session()
+        await self.history.open_session(self.turns.session_id)
+
+    def _on_context(self, envelope: Envelope) -> None:
+        payload = envelope.event.payload
+        if isinstance(payload, ContextUpdated):
+            self._world[payload.origin] = dict(payload.values)
+
+    def _on_external(self, envelope: Envelope) -> None:
+        payload = envelope.event.payload
+        if isinstance(payload, ExternalEvent) and self.turns.active is None:
+            self.turns.start(
+                TurnInput(kind="event", event_type=payload.name, event_payload=dict(payload.data)),
+                on_end=self.conversation.after_notification,
+            )
+
+    def _on_object(self, envelope: Envelope) -> None:
+        payload = envelope.event.payload
+        if isinstance(payload, ObjectFocused) and self.turns.active is None:
+            self.turns.start(TurnInput(kind="user", object=payload.object), on_end=self.conversation.after_notification)
+
+    def _on_memory(self, envelope: Envelope) -> None:
+        payload = envelope.event.payload
+        if isinstance(payload, MemoryWrite):
+            self._spawn(self._remember(payload.text), "memory")
+
+    async def _remember(self, text: str) -> None:
+        now = self._parts.clock.wall()
+        await self._parts.database.transact(lambda db: records.add_fact(db, text, now))
+        self._facts = tuple(await self._parts.database.transact(records.facts))
+
+    def _on_error(self, envelope: Envelope) -> None:
+        payload = envelope.event.payload
+        if isinstance(payload, AppError):
+            self._notice(payload.code, payload.message, severity="warning" if payload.recoverable else "error")
+
+    def _on_device(self, envelope: Envelope) -> None:
+        payload = envelope.event.payload
+        if isinstance(payload, DeviceStateChanged):
+            self._parts.views.show(
+                DeviceView(direction=payload.direction, device=payload.device, state=payload.state, reason=payload.reason)
+            )
+
+    # --- small things -----------------------------------------------------------------------------------
+
+    @property
+    def world(self) -> Mapping[str, Any]:
+        """Newest context values by source."""
+        return self._world
+
+    def show_state(self, state: str) -> None:
+        """Tell the window a state of the program that is not one of the conversation (starting, error)."""
+        self._parts.views.show(StateView(state=state))
+
+    def _notice(self, code: str, text: str, *, severity: str = "warning") -> None:
+        self._parts.views.show(NoticeView(code=code, text=text, severity=severity))
+
+    def _post(self, payload: Payload, source: str) -> None:
+        self.bus.post(Event(payload=payload, source=source, session_id=self.turns.session_id))
+
+    def _spawn(self, work: Any, name: str) -> None:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

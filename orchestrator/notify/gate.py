@@ -1,0 +1,131 @@
+"""Whether and when a notification is said. Program rules only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from orchestrator.bus.bus import Bus
+from orchestrator.bus.envelope import Envelope
+from orchestrator.clock import Clock
+from orchestrator.contracts.dialogue import Message, TurnInput
+from orchestrator.contracts.events import Event, NotifyRequested, NotifyStateChanged
+from orchestrator.contracts.lanes import GenerationState
+from orchestrator.dialogue.conversation import Conversation
+from orchestrator.dialogue.turn_context import CoreTurn
+from orchestrator.dialogue.turn_loop import TurnLoop
+from orchestrator.generation import Generation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Waiting:
+    request: NotifyRequested
+    expires_at_s: float | None
+    score: int
+
+
+class NotificationGate:
+    """Holds due notifications until neither side speaks; an urgent one does not wait for the character.
+
+    An urgent one holds the answer in progress, is said, and lets the answer go on. Two with the same id or the same
+    words are one. Lives on the core loop; at most 32 wait, the oldest normal one gives way.
+    """
+
+    _MOST = 32
+
+    def __init__(
+        self, *, bus: Bus, clock: Clock, turns: TurnLoop, conversation: Conversation, on_spoken: Callable[[str], None]
+    ) -> None:
+        """Subscribe; `on_spoken` is told the id of what was said."""
+        self._bus = bus
+        self._clock = clock
+        self._turns = turns
+        self._conversation = conversation
+        self._on_spoken = on_spoken
+        self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
+        self._expiry: asyncio.TimerHandle | None = None
+        bus.subscribe(NotifyRequested, self._on_notify)
+        conversation.idle_hooks.append(self.try_to_speak)
+
+    def _on_notify(self, envelope: Envelope) -> None:
+        request = envelope.event.payload
+        if not isinstance(request, NotifyRequested):
+            return
+        self._say_state(request.id, "due", None)
+        twin = next(
+            (key for key, item in self._waiting.items() if key == request.id or item.request.text == request.text), None
+        )
+        if twin is not None:
+            self._say_state(twin, "coalesced", "same" if twin == request.id else f"twin of {request.id}")
+            del self._waiting[twin]
+        self._waiting[request.id] = _Waiting(
+            request=request, expires_at_s=envelope.expires_at_s, score=envelope.priority_score
+        )
+        if len(self._waiting) > self._MOST:
+            victim = min(self._waiting, key=lambda key: self._waiting[key].score)
+            del self._waiting[victim]
+            self._say_state(victim, "expired", "too many")
+        self.try_to_speak()
+
+    def try_to_speak(self) -> None:
+        """Say the most important waiting notification if there is room for it."""
+        self._expire()
+        if not self._waiting:
+            return
+        key = max(self._waiting, key=lambda k: (self._waiting[k].score, -list(self._waiting).index(k)))
+        item = self._waiting[key]
+        if self._conversation.is_user_busy:
+            self._say_state(key, "held", "user_speaking")
+            self._arm_expiry()
+            return
+        active = self._turns.active
+        if active is not None and not (item.request.urgent and self._may_hold(active)):
+            self._say_state(key, "held", "output_busy")
+            self._arm_expiry()
+            return
+        del self._waiting[key]
+        self._say(item.request, active)
+
+    @staticmethod
+    def _may_hold(active: Generation) -> bool:
+        return not active.is_protected and active.state in (GenerationState.STREAMING, GenerationState.PREPARING)
+
+    def _say(self, request: NotifyRequested, held: Generation | None) -> None:
+        async def script(turn: CoreTurn) -> None:
+            await turn.reply.say(Message(text=request.text, source="notification", key=request.id))
+
+        def on_end(generation: Generation) -> None:
+            said = generation.state is GenerationState.COMPLETED or generation.sounded
+            self._say_state(request.id, "spoken" if said else "expired", None if said else "cut")
+            if said:
+                self._on_spoken(request.id)
+            self._conversation.after_notification(generation)
+
+        if held is not None:
+            self._conversation.stand_aside(held)
+        self._turns.start(TurnInput(kind="event", event_type="notify"), script=script, on_end=on_end)
+
+    def _expire(self) -> None:
+        now_s = self._clock.monotonic_s()
+        for key in [k for k, item in self._waiting.items() if item.expires_at_s is not None and item.expires_at_s <= now_s]:
+            del self._waiting[key]
+            self._say_state(key, "expired", "too late")
+
+    def _arm_expiry(self) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
+        due = [item.expires_at_s for item in self._waiting.values() if item.expires_at_s is not None]
+        if due:
+            delay_s = max(0.0, min(due) - self._clock.monotonic_s())
+            self._expiry = asyncio.get_running_loop().call_later(delay_s, self._on_expiry)
+
+    def _on_expiry(self) -> None:
+        self._expire()
+        self._arm_expiry()
+
+    def _say_state(self, key: str, state: str, because: str | None) -> None:
+        self._bus.trace(
+            Event(payload=NotifyStateChanged(id=key, state=state, because=because), source="notify", session_id=self._turns.session_id)
+        )

@@ -1,0 +1,273 @@
+"""`policy.yml`: the policy table, the phrases and the times of interruption. All errors at once, with their places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from orchestrator.bus.policy import DEFAULT_ROWS, PolicyRow, PolicyTable
+from orchestrator.contracts.errors import InputError
+from orchestrator.contracts.events import payload_classes
+from orchestrator.contracts.lanes import Lane, PriorityClass
+from orchestrator.dialogue.conversation import InterruptionTimes
+from orchestrator.dialogue.phrase_book import DEFAULT_PHRASES, PhraseBook, Phrases, phrase_book
+from orchestrator.flows.source import ListNode, MapNode, Node, Problem, Report, ScalarNode, did_you_mean, read_source
+
+_SECTIONS = ("events", "phrases", "interruption")
+_CELLS = ("lane", "class", "score", "expires_after_s", "coalesce_key", "coalesce_window_s", "max_waiting", "drop_when_busy")
+_LANGUAGES = ("en", "zh")
+
+_QUEUED = frozenset({"lane", "class", "score", "expires_after_s", "coalesce_key", "coalesce_window_s", "max_waiting", "drop_when_busy"})
+_MEANINGFUL: Mapping[str, frozenset[str]] = {
+    "input:interrupt": frozenset({"class", "score", "expires_after_s", "coalesce_key"}),
+    "input:user": frozenset({"class", "score", "expires_after_s", "max_waiting"}),
+    "input:user/speaking": frozenset({"lane", "class", "score", "expires_after_s"}),
+    "input:object": frozenset({"class", "score", "expires_after_s", "max_waiting", "drop_when_busy"}),
+    "notify": _QUEUED,
+    "notify/urgent": _QUEUED - {"drop_when_busy"},
+    "external:event": _QUEUED,
+    "context:update": _QUEUED,
+    "memory:write": _QUEUED,
+    "tool:result": frozenset({"class", "score", "expires_after_s"}),
+    "output:state": _QUEUED - {"drop_when_busy", "expires_after_s"},
+    "device:state": _QUEUED - {"drop_when_busy", "expires_after_s"},
+}
+"""Which cells mean something for a type. Reports of what was played, cut or understood only take a score and a class."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The whole file, shipped values where it says nothing."""
+
+    table: PolicyTable = field(default_factory=PolicyTable)
+    phrases: Mapping[str, Phrases] = field(default_factory=lambda: DEFAULT_PHRASES)
+    times: InterruptionTimes = field(default_factory=InterruptionTimes)
+
+    def book(self, names: tuple[str, ...]) -> PhraseBook:
+        """Return the phrases for a character who answers to `names`."""
+        return phrase_book(self.phrases, names)
+
+
+def load_policy(paths: Sequence[Path]) -> Policy:
+    """Read the layers in order (shipped first, the user's over it). Raises `InputError` policy_invalid listing every problem."""
+    policy, problems = check_policy(paths)
+    errors = [problem for problem in problems if problem.severity == "error"]
+    if errors:
+        raise InputError("policy_invalid", "\n".join(str(problem) for problem in errors), part="policy")
+    return policy
+
+
+def check_policy(paths: Sequence[Path]) -> tuple[Policy, list[Problem]]:
+    """Read the layers; returns what could be read and all problems by place."""
+    policy = Policy()
+    report = Report()
+    for path in paths:
+        document = read_source(path)
+        report.problems.extend(document.problems)
+        if document.root is not None:
+            policy = _overlay(policy, document.root, report)
+    return policy, report.sorted()
+
+
+def _overlay(policy: Policy, root: Node, report: Report) -> Policy:
+    if not isinstance(root, MapNode):
+        report.add(root, "policy_shape", f"expected the sections {', '.join(_SECTIONS)}, got {root.kind}")
+        return policy
+    for key in root:
+        if key not in _SECTIONS:
+            report.add(root.key(key), "unknown_key", f"unknown section “{key}”", suggestion=did_you_mean(key, _SECTIONS))
+    rows = dict(policy.table.rows)
+    section = root.get("events")
+    if section is not None:
+        _read_events(section, rows, report)
+    phrases = dict(policy.phrases)
+    section = root.get("phrases")
+    if section is not None:
+        _read_phrases(section, phrases, report)
+    times = policy.times
+    section = root.get("interruption")
+    if section is not None:
+        times = _read_times(section, times, report)
+    return Policy(table=PolicyTable(rows=rows), phrases=phrases, times=times)
+
+
+def _mapping(node: Node, report: Report, what: str) -> MapNode | None:
+    if isinstance(node, MapNode):
+        return node
+    report.add(node, "policy_shape", f"{what} must be a mapping, got {node.kind}")
+    return None
+
+
+def _read_events(node: Node, rows: dict[str, PolicyRow], report: Report) -> None:
+    section = _mapping(node, report, "“events”")
+    if section is None:
+        return
+    known = (*DEFAULT_ROWS, *payload_classes())
+    for name in section:
+        if name not in known:
+            report.add(section.key(name), "unknown_event", f"unknown event type “{name}”", suggestion=did_you_mean(name, DEFAULT_ROWS))
+            continue
+        value = section.get(name)
+        cells = _mapping(value, report, f"the row “{name}”") if value is not None else None
+        if cells is not None:
+            base = rows.get(name) or PolicyRow(lane=Lane.BACKGROUND, score=10)
+            rows[name] = _read_row(name, cells, base, report)
+
+
+def _read_row(name: str, cells: MapNode, row: PolicyRow, report: Report) -> PolicyRow:
+    meaningful = _MEANINGFUL.get(name, frozenset({"class", "score"}))
+    for cell in cells:
+        node = cells.get(cell)
+        if cell not in _CELLS:
+            report.add(cells.key(cell), "unknown_key", f"unknown cell “{cell}”", suggestion=did_you_mean(cell, _CELLS))
+        elif node is None or not isinstance(node, ScalarNode):
+            report.add(cells.key(cell), "policy_value", f"“{cell}” takes one value")
+        elif cell not in meaningful and not _is_shipped_value(row, cell, node.value):
+            report.add(cells.key(cell), "policy_no_meaning", f"“{cell}” has no meaning for {name}")
+        else:
+            row = _with_cell(name, row, cell, node, report)
+    return row
+
+
+def _is_shipped_value(row: PolicyRow, cell: str, value: Any) -> bool:
+    """Whether a cell that can't be changed only repeats what is so anyway."""
+    present = getattr(row, "priority_class" if cell == "class" else cell)
+    return bool(present == value or (present is not None and str(present) == str(value)))
+
+
+def _with_cell(name: str, row: PolicyRow, cell: str, node: ScalarNode, report: Report) -> PolicyRow:
+    value = node.value
+    match cell:
+        case "lane":
+            if value in set(Lane):
+                return replace(row, lane=Lane(value))
+            report.add(node, "policy_value", f"unknown lane “{node.text}”", suggestion=did_you_mean(node.text, list(Lane)))
+        case "class":
+            names = [member.name.lower() for member in PriorityClass]
+            if isinstance(value, str) and value in names:
+                return replace(row, priority_class=PriorityClass[value.upper()])
+            report.add(node, "policy_value", f"unknown class “{node.text}”", suggestion=did_you_mean(node.text, names))
+        case "score":
+            if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1000:
+                return replace(row, score=value)
+            report.add(node, "policy_value", "“score” is a whole number from 0 to 1000")
+        case "expires_after_s" | "coalesce_window_s":
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+            if cell == "expires_after_s" and (value is None or is_number):
+                return replace(row, expires_after_s=None if value is None else float(value))
+            if cell == "coalesce_window_s" and is_number and value <= 60:
+                return replace(row, coalesce_window_s=float(value))
+            report.add(node, "policy_value", f"“{cell}” is a number of seconds, 0 or more")
+        case "max_waiting":
+            if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+                return replace(row, max_waiting=value)
+            report.add(node, "policy_value", "“max_waiting” is a whole number, 1 or more")
+        case "drop_when_busy":
+            if isinstance(value, bool):
+                return replace(row, drop_when_busy=value)
+            report.add(node, "policy_value", "“drop_when_busy” is true or false")
+        case _:
+            return _with_coalesce_key(name, row, node, report)
+    return row
+
+
+def _with_coalesce_key(name: str, row: PolicyRow, node: ScalarNode, report: Report) -> PolicyRow:
+    payload = payload_classes()[name.split("/")[0]]
+    allowed = ["type", *(f.name for f in fields(payload))]
+    if node.value is None or node.value in allowed:
+        return replace(row, coalesce_key=node.value)
+    report.add(node, "policy_value", f"“coalesce_key” is “type” or a field of {name}: {', '.join(allowed[1:])}", suggestion=did_you_mean(node.text, allowed))
+    return row
+
+
+def _read_phrases(node: Node, phrases: dict[str, Phrases], report: Report) -> None:
+    section = _mapping(node, report, "“phrases”")
+    if section is None:
+        return
+    for kind in section:
+        if kind not in DEFAULT_PHRASES:
+            report.add(section.key(kind), "unknown_key", f"unknown class of phrases “{kind}”", suggestion=did_you_mean(kind, DEFAULT_PHRASES))
+            continue
+        value = section.get(kind)
+        groups = _mapping(value, report, f"“{kind}”") if value is not None else None
+        if groups is None:
+            continue
+        merged = dict(phrases[kind])
+        for language in groups:
+            if language not in _LANGUAGES:
+                report.add(groups.key(language), "unknown_key", f"unknown language “{language}”", suggestion=did_you_mean(language, _LANGUAGES))
+                continue
+            merged[language] = _texts(groups.get(language), report)
+        phrases[kind] = merged
+
+
+def _texts(node: Node | None, report: Report) -> tuple[str, ...]:
+    if not isinstance(node, ListNode):
+        if node is not None:
+            report.add(node, "policy_value", "expected a list of phrases")
+        return ()
+    found: list[str] = []
+    for item in node.items:
+        if isinstance(item, ScalarNode) and item.text.strip():
+            found.append(item.text)
+        else:
+            report.add(item, "policy_value", "a phrase is a text")
+    return tuple(found)
+
+
+def _read_times(node: Node, times: InterruptionTimes, report: Report) -> InterruptionTimes:
+    section = _mapping(node, report, "“interruption”")
+    if section is None:
+        return times
+    names = [f.name for f in fields(InterruptionTimes)]
+    for key in section:
+        value = section.get(key)
+        if key not in names:
+            report.add(section.key(key), "unknown_key", f"unknown time “{key}”", suggestion=did_you_mean(key, names))
+        elif isinstance(value, ScalarNode) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool) and 0.1 <= value.value <= 60:
+            times = replace(times, **{key: float(value.value)})
+        elif value is not None:
+            report.add(value, "policy_value", f"“{key}” is a number of seconds from 0.1 to 60")
+    return times
+
+
+def policy_schema() -> dict[str, Any]:
+    """Return the JSON Schema of `policy.yml`."""
+    cell = {
+        "lane": {"enum": [lane.value for lane in Lane]},
+        "class": {"enum": [member.name.lower() for member in PriorityClass]},
+        "score": {"type": "integer", "minimum": 0, "maximum": 1000},
+        "expires_after_s": {"type": ["number", "null"], "minimum": 0},
+        "coalesce_key": {"type": ["string", "null"]},
+        "coalesce_window_s": {"type": "number", "minimum": 0, "maximum": 60},
+        "max_waiting": {"type": ["integer", "null"], "minimum": 1},
+        "drop_when_busy": {"type": "boolean"},
+    }
+    texts = {"type": "object", "properties": {lang: {"type": "array", "items": {"type": "string"}} for lang in _LANGUAGES}, "additionalProperties": False}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "policy.yml",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "events": {
+                "type": "object",
+                "properties": {
+                    name: {
+                        "type": "object",
+                        "additionalProperties": False,
+                        "properties": {c: cell[c] for c in _CELLS if c in _MEANINGFUL.get(name, frozenset({"class", "score"}))},
+                    }
+                    for name in DEFAULT_ROWS
+                },
+            },
+            "phrases": {"type": "object", "additionalProperties": False, "properties": dict.fromkeys(DEFAULT_PHRASES, texts)},
+            "interruption": {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {f.name: {"type": "number", "minimum": 0.1, "maximum": 60} for f in fields(InterruptionTimes)},
+            },
+        },
+    }
