@@ -244,12 +244,15 @@ def _run_pip(
         assert process.stderr is not None
         reader = threading.Thread(target=errors.extend, args=(process.stderr,), name="pip-stderr", daemon=True)
         reader.start()
+        most = 0
         while process.poll() is None:
             if cancelled():
                 process.terminate()
                 process.wait()
                 raise InstallCancelled(requirement)
-            on_bytes(_bytes_below(scratch))
+            # While pip moves the finished file, it is on disk once, twice or not at all.
+            most = max(most, _bytes_below(scratch))
+            on_bytes(most)
             time.sleep(_POLL_S)
         reader.join(timeout=5)
     if process.returncode != 0:
