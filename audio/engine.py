@@ -1,0 +1,283 @@
+"""The audio side in one piece: ears, recogniser, voice and player around a pair of devices, real or simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from audio.capture import Devices, EarsThread
+from audio.device_manager import DeviceManager
+from audio.ears import Ears
+from audio.ears_config import EarsConfig
+from audio.pcm import resample
+from audio.playback import Player
+from audio.ports import Samples
+from audio.ring_buffer import RingBuffer
+from audio.stt.recogniser import Recogniser
+from audio.stt.settings import CostTable, RecogniserSettings
+from audio.stt.transcription import SpeechRecogniser
+from audio.tts.speech_worker import SpeechWorker
+from audio.tts.voice import SpeechSynthesiser
+from audio.workers import Worker
+from orchestrator.clock import Clock
+from orchestrator.contracts.events import Event, InputTranscript
+from orchestrator.contracts.ids import IdFactory
+from orchestrator.contracts.ports import EventSink, Staleness
+
+_CAPTURE_S = 4.0
+_REFERENCE_S = 8.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioModels:
+    """Loaded and warm: `final` and `partial` recognise, `voices` speak, the first that can."""
+
+    final: SpeechRecogniser | None
+    partial: SpeechRecogniser | None
+    voices: tuple[SpeechSynthesiser, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineConfig:
+    """What the user chose about sound."""
+
+    ears: EarsConfig = field(default_factory=EarsConfig)
+    recogniser: RecogniserSettings = field(default_factory=RecogniserSettings)
+    costs: CostTable | None = None
+    synth_cost_per_char_s: float | None = None
+    input_name: str | None = None
+    output_name: str | None = None
+    extra_output_delay_s: float = 0.0
+    is_hands_free: bool = True
+    volume: float = 0.8
+
+
+class _EarSink:
+    """Lets the ears know the words so far on their way to the bus."""
+
+    def __init__(self, inner: EventSink) -> None:
+        self._inner = inner
+        self.ears: Ears | None = None
+
+    def post(self, event: Event) -> bool:
+        payload = event.payload
+        if self.ears is not None and isinstance(payload, InputTranscript) and not payload.final:
+            self.ears.on_partial(payload.text, event.utterance_id)
+        return self._inner.post(event)
+
+
+class _ReferenceTap:
+    """Writes what was played into the ring of the moment; the ring changes with the device's rate."""
+
+    def __init__(self, engine: AudioEngine) -> None:
+        self._engine = engine
+
+    def write(self, block: Samples, at_s: float) -> None:
+        self._engine._reference.write(block, at_s)
+
+
+class AudioEngine:
+    """Owns the audio threads. `start` and `stop` belong to one thread; the rest may be called from any."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        ids: IdFactory,
+        events: EventSink,
+        staleness: Staleness,
+        models: AudioModels,
+        config: EngineConfig,
+        make_worker: Callable[[str], Worker],
+        mic_rate_hz: int = 48_000,
+        out_rate_hz: int = 48_000,
+    ) -> None:
+        """Build the parts; no device is opened before `start`."""
+        self._clock = clock
+        self._config = config
+        self._events = events
+        self._workers = {name: make_worker(name) for name in ("stt", "tts")}
+        self._reference = _ring(out_rate_hz, _REFERENCE_S)
+        self._capture = _ring(mic_rate_hz, _CAPTURE_S)
+        self.player = Player(
+            rate_hz=out_rate_hz, clock=clock, events=events, reference=_ReferenceTap(self), resample=resample
+        )
+        self.speech = SpeechWorker(
+            worker=self._workers["tts"],
+            player=self.player,
+            voices=models.voices,
+            events=events,
+            clock=clock,
+            staleness=staleness,
+        )
+        sink = _EarSink(events)
+        self.recogniser = Recogniser(
+            worker=self._workers["stt"],
+            final=models.final,
+            partial=models.partial,
+            events=sink,
+            clock=clock,
+            settings=config.recogniser,
+            cost_table=config.costs,
+        )
+        self.ears = Ears(
+            config=config.ears,
+            rate_hz=mic_rate_hz,
+            reference_rate_hz=out_rate_hz,
+            player=self.player,
+            recogniser=self.recogniser,
+            events=events,
+            ids=ids,
+        )
+        sink.ears = self.ears
+        self.ears.set_hands_free(config.is_hands_free)
+        self.loop = EarsThread(ears=self.ears, clock=clock, on_tick=self._on_tick)
+        self._devices: DeviceManager | None = None
+        self._ticks = 0
+
+    # --- devices ----------------------------------------------------------------------------------------
+
+    def start(self, *, with_microphone: bool = True, with_loudspeaker: bool = True) -> None:
+        """Open the devices and run. Raises `InputError` for a named device that does not exist."""
+        self._devices = DeviceManager(
+            clock=self._clock,
+            events=self._events,
+            input_name=self._config.input_name,
+            output_name=self._config.output_name,
+            on_block=self.hear if with_microphone else None,
+            on_input_opening=self._on_input_opening,
+            render=self.render if with_loudspeaker else None,
+            on_output_opening=self._on_output_opening,
+            on_output_lost=self.player.detach,
+            on_underflow=self.player.note_underflow,
+            on_output_available=self._on_output_available,
+            is_output_busy=lambda: not self.player.is_idle,
+        )
+        self._devices.open()
+        self.loop.start()
+
+    def connect_simulation(self) -> None:
+        """Use the engine's own rings in place of devices; the caller drives `hear`, `render` and `step`."""
+        self.loop.connect(Devices(capture=self._capture, reference=self._reference, lead_s=0.02))
+
+    def stop(self, timeout_s: float = 1.5) -> None:
+        """Close the devices and end the threads; in bounded time."""
+        if self._devices is not None:
+            self._devices.close(timeout_s)
+        self.loop.stop(0.5)
+        self.recogniser.stop()
+        self.speech.stop()
+        for worker in self._workers.values():
+            worker.stop(0.2)
+
+    def choose_devices(self, *, input_name: str | None, output_name: str | None) -> None:
+        """Change to other devices while running. Raises `InputError` for one that does not exist."""
+        if self._devices is not None:
+            self._devices.choose(input_name=input_name, output_name=output_name)
+
+    # --- any thread -------------------------------------------------------------------------------------
+
+    def push_to_talk(self, *, down: bool) -> None:
+        """Take the key."""
+        now_s = self._clock.monotonic_s()
+        if down:
+            self.ears.ptt_down(now_s)
+        else:
+            self.ears.ptt_up(now_s)
+
+    def mute_microphone(self, on: bool) -> None:
+        """Close or open the microphone."""
+        self.ears.set_muted(on)
+
+    def stop_sound(self) -> None:
+        """Silence the loudspeaker now; what becomes of the answer is the core's decision."""
+        self.player.cut()
+
+    @property
+    def level_db(self) -> float:
+        """Level at the microphone in dBFS."""
+        return self.ears.level_db
+
+    @property
+    def is_output_idle(self) -> bool:
+        """Whether nothing sounds or waits to be played."""
+        return self.player.is_idle and not self._workers["tts"].is_busy
+
+    @property
+    def is_working(self) -> bool:
+        """Whether a model call of the audio side has not delivered."""
+        return any(worker.is_busy for worker in self._workers.values())
+
+    def latencies(self) -> tuple[float | None, float | None]:
+        """Return the latencies of microphone and loudspeaker in seconds, None where there is no open device."""
+        devices = self._devices
+        if devices is None:
+            return None, None
+        capture, playback = devices.capture, devices.playback
+        return (
+            capture.latency_s if capture is not None and capture.is_open else None,
+            playback.latency_s if playback is not None and playback.is_open else None,
+        )
+
+    def device_names(self) -> dict[str, str | None]:
+        """Return the names of the open devices."""
+        devices = self._devices
+        found: dict[str, str | None] = {"input": None, "output": None}
+        if devices is not None:
+            for name, stream in (("input", devices.capture), ("output", devices.playback)):
+                if stream is not None and stream.is_open and stream.device is not None:
+                    found[name] = stream.device.name
+        return found
+
+    def stats(self) -> dict[str, int]:
+        """Return the counters of the audio side."""
+        found = dict(self.loop.stats())
+        found["player_starved"] = self.player.starved
+        found["player_underflows"] = self.player.underflows
+        found["stt_refused_partials"] = self.recogniser.refused_partials
+        found["stt_dropped_results"] = self.recogniser.dropped_results
+        found["stt_failures"] = self.recogniser.failures
+        if self._devices is not None:
+            found["xruns"] = self._devices.xruns
+            found["devices_lost"] = self._devices.lost
+            found["devices_reopened"] = self._devices.reopened
+        return found
+
+    # --- device threads ---------------------------------------------------------------------------------
+
+    def hear(self, block: Samples, at_s: float) -> None:
+        """Take a microphone block; `at_s` is the time of its first sample at the microphone."""
+        self._capture.write(block, at_s)
+
+    def render(self, out: Samples, dac_time_s: float) -> None:
+        """Fill a loudspeaker block whose first sample sounds at `dac_time_s`."""
+        self.player.render(out, dac_time_s + self._config.extra_output_delay_s)
+
+    # --- inside -----------------------------------------------------------------------------------------
+
+    def _on_input_opening(self, rate_hz: int) -> None:
+        self._capture = _ring(rate_hz, _CAPTURE_S)
+        self._reconnect()
+
+    def _on_output_opening(self, rate_hz: int) -> None:
+        if rate_hz != self._reference.rate_hz:
+            self._reference = _ring(rate_hz, _REFERENCE_S)
+        self.player.attach(rate_hz)
+        self._reconnect()
+
+    def _on_output_available(self, is_there: bool) -> None:
+        self.speech.set_available(is_there)
+
+    def _reconnect(self) -> None:
+        self.loop.connect(Devices(capture=self._capture, reference=self._reference))
+
+    def _on_tick(self, now_s: float) -> None:
+        self.player.poll(now_s)
+        self.speech.poll(now_s)
+        self._ticks += 1
+        if self._devices is not None and self._ticks % 20 == 0:
+            self._devices.check(now_s)
+
+
+def _ring(rate_hz: int, seconds: float) -> RingBuffer:
+    return RingBuffer(capacity_frames=int(rate_hz * seconds), rate_hz=rate_hz)
