@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QPoint
-from PySide6.QtGui import QAccessible
+from PySide6.QtGui import QAccessible, QAccessibleInterface
 from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QMenu, QWidget
 
 
 def dump_widgets(window: QWidget) -> list[dict[str, Any]]:
-    """Return every named widget of `window`: objectName, role, accessibleName, text, rect on the screen, visible, enabled.
+    """Return every named widget: objectName, role, accessibleName, text, rect on the screen, visible, enabled.
 
     Widgets of the toolkit itself (names beginning with `qt_`) are left out. `rect` is x, y, width, height.
     """
@@ -43,7 +43,5 @@ def _text(widget: QWidget) -> str:
 
 
 def _role(widget: QWidget) -> str:
-    interface = QAccessible.queryAccessibleInterface(widget)
-    if interface is None:
-        return "Client"
-    return str(interface.role().name)
+    interface: QAccessibleInterface | None = QAccessible.queryAccessibleInterface(widget)
+    return "Client" if interface is None else str(interface.role().name)

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QMainWindow,
     QMenu,
     QPlainTextEdit,
+    QSizePolicy,
     QTextEdit,
     QVBoxLayout,
     QWidget,
@@ -192,16 +193,28 @@ class MainWindow(QMainWindow):
         column.setContentsMargins(2 * GRID_PX, GRID_PX, 2 * GRID_PX, 2 * GRID_PX)
         column.setSpacing(GRID_PX)
         column.addLayout(top)
-        column.addWidget(self.avatar, 5)
+        column.addWidget(self.avatar, 7)
         column.addLayout(middle)
-        column.addWidget(self.subtitles, 3)
-        column.addWidget(self.notices)
+        column.addWidget(self._make_words_pane(), 4)
         column.addWidget(self.controls)
         self.setCentralWidget(pane)
         pane.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         pane.setFocus()
         self.setMinimumSize(60 * GRID_PX, 68 * GRID_PX)
         self.resize(95 * GRID_PX, 92 * GRID_PX)
+
+    def _make_words_pane(self) -> QWidget:
+        """Return subtitles and notices in one pane: a notice takes its room from the subtitles, the stage stays."""
+        made = QWidget()
+        made.setObjectName("wordsPane")
+        made.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
+        made.setMinimumHeight(20 * GRID_PX)
+        words = QVBoxLayout(made)
+        words.setContentsMargins(0, 0, 0, 0)
+        words.setSpacing(GRID_PX)
+        words.addWidget(self.subtitles, 1)
+        words.addWidget(self.notices)
+        return made
 
     def _connect(self) -> None:
         bridge = self._bridge
@@ -247,6 +260,7 @@ class MainWindow(QMainWindow):
 
     def _on_state_changed(self, view: StateView) -> None:
         self.state_line.show_state(view)
+        self.subtitles.set_hint_shown(view.state != "starting")
         self._apply_language()
         if view.state != "starting":
             self.notices.withdraw("not_ready")

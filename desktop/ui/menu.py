@@ -27,7 +27,8 @@ class WindowMenu(QMenu):
         self._themes = self._choices("menu.theme", translator)
         language_group, theme_group = QActionGroup(self), QActionGroup(self)
         for code, name in LANGUAGES.items():
-            action = self._choice(self._languages, language_group, f"languageAction_{code}", code == translator.language)
+            is_now = code == translator.language
+            action = self._choice(self._languages, language_group, f"languageAction_{code}", is_now)
             action.setText(name)
             action.triggered.connect(lambda _=False, chosen=code: self.language_chosen.emit(chosen))
         for choice in THEMES:

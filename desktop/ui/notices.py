@@ -64,9 +64,7 @@ class NoticeBar(QFrame):
         """Show `view`; the catalogue's words for its code come before its own text, with `values` filled in."""
         self.withdraw(view.code)
         severity = view.severity if view.severity in _RANK else "info"
-        self._notices.append(
-            _Notice(code=view.code, text=view.text, severity=severity, values=tuple(values.items()))
-        )
+        self._notices.append(_Notice(code=view.code, text=view.text, severity=severity, values=tuple(values.items())))
         del self._notices[:-_KEPT]
         self._refresh()
 

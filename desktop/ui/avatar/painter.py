@@ -1,11 +1,17 @@
-"""Draws a pack in a pose: layers come from a pixmap cache, only lids and marks are drawn anew."""
+"""Draws a pack in a pose.
+
+Layers are kept as pixmaps. Neighbours that move together are put together as one picture, and the picture is kept
+as it was last turned and stretched: most frames only copy pictures to whole device pixels, which a software renderer
+does in a tenth of the time of a smooth draw.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPixmap, QTransform
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QBrush, QColor, QPainter, QPainterPath, QPen, QPixmap, QTransform
 from PySide6.QtSvg import QSvgRenderer
 
 from desktop.ui.avatar.lipsync import Mouth
@@ -14,6 +20,20 @@ from desktop.ui.avatar.pose import Pose
 
 _FACE_SHIFT = 7.0
 """How far the face slides over the head for a full glance: it makes a flat drawing look round."""
+
+_MARGINS = {"still": (0, 0, 0, 0), "body": (36, 4, 36, 4), "head": (6, 34, 6, 2), "face": (10, 8, 10, 44)}
+"""Room around a picture for what its layers do on their own: left, top, right, bottom in canvas units."""
+
+_TURN_STEPS = 4.0
+"""Angles are drawn in quarters of a degree: less than a pixel at the rim of the head."""
+
+_BREATH_STEPS = 8.0
+
+_SHUT = 0.86
+"""From here on the lids count as closed."""
+
+_CLEAR = Qt.GlobalColor.transparent
+_Key = tuple[float, ...]
 
 
 def _about(pivot: Point, *, turn: float = 0.0, sx: float = 1.0, sy: float = 1.0) -> QTransform:
@@ -25,71 +45,191 @@ def _about(pivot: Point, *, turn: float = 0.0, sx: float = 1.0, sy: float = 1.0)
     return made
 
 
+@dataclass(slots=True)
+class _Picture:
+    """Neighbouring layers that move together, put together for the own motions in `key`."""
+
+    group: str
+    layers: list[Layer]
+    box: QRectF
+    pixmap: QPixmap | None = None
+    key: _Key | None = None
+    moved: QPixmap | None = None
+    moved_key: _Key | None = None
+    corner: QPoint = field(default_factory=QPoint)
+
+
 class AvatarPainter:
-    """Paints the character into a square; keeps every layer as a pixmap of the size last asked for."""
+    """Paints the character; keeps every layer as a pixmap of the size last asked for."""
 
     def __init__(self, pack: AvatarPack) -> None:
         """Load the layers of `pack`."""
         self.pack = pack
         self._renderers = {layer.id: QSvgRenderer(str(layer.file)) for layer in pack.layers}
+        self._boxes = {name: renderer.viewBoxF() for name, renderer in self._renderers.items()}
         self._pixmaps: dict[str, QPixmap] = {}
         self._scale = 0.0
-        self._stale: list[str] = []
+        self._outdated: list[str] = []
+        self._lid_pen = QPen(QColor(pack.lid_edge), 4.0)
+        self._seam_pen = QPen(QColor(pack.lid_edge), 5.0, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap)
+        self._lid_brush = QBrush(QColor(pack.lid))
+        self._eye_paths = [self._eye_path(centre) for centre in pack.eye_centres]
+        xs, ys = zip(*pack.eye_centres, strict=True)
+        self._between_eyes = (sum(xs) / len(xs), sum(ys) / len(ys))
+        self._pictures = self._group_layers()
 
     def prepare(self, scale: float) -> None:
         """Ask for layers at `scale` device pixels per canvas unit. The first time all are made at once."""
         if abs(scale - self._scale) < 1e-6:
             return
         self._scale = scale
-        self._stale = [layer.id for layer in self.pack.layers]
+        self._outdated = [layer.id for layer in self.pack.layers]
         if not self._pixmaps:
-            while self._stale:
-                self.refresh_one()
+            while self.refresh_one():
+                pass
 
     def refresh_one(self) -> bool:
         """Make one layer of the newest size; False when all are. Spread over frames, a resize never stalls."""
-        if not self._stale:
+        if not self._outdated:
             return False
-        name = self._stale.pop()
-        renderer = self._renderers[name]
-        box = renderer.viewBoxF()
-        size = (math.ceil(box.width() * self._scale), math.ceil(box.height() * self._scale))
-        made = QPixmap(max(1, size[0]), max(1, size[1]))
-        made.fill(Qt.GlobalColor.transparent)
+        name = self._outdated.pop()
+        box = self._boxes[name]
+        made = QPixmap(max(1, math.ceil(box.width() * self._scale)), max(1, math.ceil(box.height() * self._scale)))
+        made.fill(_CLEAR)
         painter = QPainter(made)
-        renderer.render(painter, QRectF(0, 0, box.width() * self._scale, box.height() * self._scale))
+        self._renderers[name].render(painter, QRectF(0, 0, box.width() * self._scale, box.height() * self._scale))
         painter.end()
         self._pixmaps[name] = made
+        for picture in self._pictures:
+            picture.key = None
         return True
 
-    def paint(self, painter: QPainter, base: QTransform, pose: Pose, mouth: Mouth, breath: float) -> None:
-        """Paint the character; `base` maps canvas units to the device, `breath` is -1 to 1."""
-        pack = self.pack
-        chest = _about(pack.ground, sx=1.0 - 0.004 * breath, sy=1.0 + 0.012 * breath)
-        chest.translate(0.0, -pose.lift)
-        rise = -2.6 * breath - pose.lift
-        head = _about(pack.neck, turn=pose.head_turn) * QTransform.fromTranslate(pose.head_x, pose.head_y + rise)
-        shift_x = _FACE_SHIFT * max(-1.0, min(1.0, pose.gaze_x * 0.6 + pose.head_turn / 24.0))
-        face = QTransform.fromTranslate(shift_x, 4.0 * pose.gaze_y) * head
-        groups = {"still": QTransform(), "body": chest, "head": head, "face": face}
-        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, True)
-        for layer in pack.layers:
-            self._paint_layer(painter, layer, groups[layer.group] * base, pose, mouth)
-            if layer.drive == "iris":
-                painter.setTransform(face * base)
-                self._paint_lids(painter, pose)
+    def paint(self, painter: QPainter, base: QTransform, ratio: float, pose: Pose, mouth: Mouth, breath: float) -> None:
+        """Paint the character.
+
+        `base` maps canvas units to the painter's, `ratio` is device pixels per unit of the painter, `breath` is -1 to 1.
+        """
+        to_device = base * QTransform.fromScale(ratio, ratio)
+        places = self._places(pose, breath)
+        painter.setTransform(QTransform.fromScale(1.0 / ratio, 1.0 / ratio))
+        for picture in self._pictures:
+            self._put_together(picture, pose, mouth)
+            place = places[picture.group] * to_device
+            self._move(picture, place)
+            if picture.moved is not None:
+                origin = QPoint(round(place.dx()), round(place.dy()))
+                painter.drawPixmap(origin + picture.corner, picture.moved)
         painter.resetTransform()
+
+    def _places(self, pose: Pose, breath: float) -> dict[str, QTransform]:
+        """Return where each group is, in canvas units; head and face move as one."""
+        fill = round(breath * _BREATH_STEPS) / _BREATH_STEPS
+        chest = _about(self.pack.ground, sx=1.0 - 0.004 * fill, sy=1.0 + 0.012 * fill)
+        chest *= QTransform.fromTranslate(0.0, -pose.lift)
+        turn = round(pose.head_turn * _TURN_STEPS) / _TURN_STEPS
+        rise = pose.head_y - 2.6 * breath - pose.lift
+        head = _about(self.pack.neck, turn=turn) * QTransform.fromTranslate(pose.head_x, rise)
+        return {"still": QTransform(), "body": chest, "head": head, "face": head}
+
+    # --- pictures --------------------------------------------------------------------------------------
+
+    def _group_layers(self) -> list[_Picture]:
+        made: list[_Picture] = []
+        for layer in self.pack.layers:
+            group = layer.group
+            left, top, right, bottom = _MARGINS[group]
+            box = self._boxes[layer.id].adjusted(-left, -top, right, bottom)
+            if made and made[-1].group == group:
+                made[-1].layers.append(layer)
+                made[-1].box = made[-1].box.united(box)
+            else:
+                made.append(_Picture(group=group, layers=[layer], box=box))
+        return made
+
+    def _put_together(self, picture: _Picture, pose: Pose, mouth: Mouth) -> None:
+        key = self._key(picture, pose, mouth)
+        if key == picture.key:
+            return
+        picture.key, picture.moved_key = key, None
+        width, height = math.ceil(picture.box.width() * self._scale), math.ceil(picture.box.height() * self._scale)
+        if picture.pixmap is None or (picture.pixmap.width(), picture.pixmap.height()) != (width, height):
+            picture.pixmap = QPixmap(width, height)
+        picture.pixmap.fill(_CLEAR)
+        painter = QPainter(picture.pixmap)
+        painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.SmoothPixmapTransform)
+        place = QTransform.fromTranslate(-picture.box.x(), -picture.box.y())
+        place *= QTransform.fromScale(self._scale, self._scale)
+        if picture.group == "face":
+            place = QTransform.fromTranslate(*self._face_shift(pose)) * place
+        for layer in picture.layers:
+            self._paint_layer(painter, layer, place, pose, mouth)
+            if layer.drive == "iris":
+                painter.setTransform(self._eye_motion(pose) * place)
+                self._paint_lids(painter, pose)
+        painter.end()
+
+    def _move(self, picture: _Picture, place: QTransform) -> None:
+        """Turn and stretch the picture as `place` does, unless it is kept so already; its shift is left to `paint`."""
+        if picture.pixmap is None:
+            return
+        key = (*(round(v, 5) for v in (place.m11(), place.m12(), place.m21(), place.m22())), self._scale)
+        if key == picture.moved_key:
+            return
+        picture.moved_key = key
+        linear = QTransform(place.m11(), place.m12(), place.m21(), place.m22(), 0.0, 0.0)
+        bounds = linear.mapRect(picture.box).toAlignedRect()
+        if picture.moved is None or picture.moved.size() != bounds.size():
+            picture.moved = QPixmap(bounds.size())
+        picture.moved.fill(_CLEAR)
+        picture.corner = bounds.topLeft()
+        painter = QPainter(picture.moved)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, picture.group != "still")
+        to_canvas = QTransform.fromScale(1.0 / self._scale, 1.0 / self._scale)
+        to_canvas *= QTransform.fromTranslate(picture.box.x(), picture.box.y())
+        painter.setTransform(to_canvas * linear * QTransform.fromTranslate(-bounds.x(), -bounds.y()))
+        painter.drawPixmap(0, 0, picture.pixmap)
+        painter.end()
+
+    def _key(self, picture: _Picture, pose: Pose, mouth: Mouth) -> _Key:
+        """Return what the picture's own motions depend on, in steps too small to see."""
+        match picture.group:
+            case "body":
+                has_tail = any(layer.drive == "tail" for layer in picture.layers)
+                return (round(pose.tail * 4),) if has_tail else (round(pose.wing * 4),)
+            case "head":
+                return (round(pose.crest),)
+            case "face":
+                shift_x, shift_y = self._face_shift(pose)
+                px = self._scale * self.pack.iris_travel
+                return (
+                    *(round(shift_x * self._scale), round(shift_y * self._scale)),
+                    *(round(pose.gaze_x * px), round(pose.gaze_y * px), round(pose.eye_size * 100)),
+                    *(round(pose.lid * 60), round(pose.lower_lid * 60), round(pose.lid_slant)),
+                    *(round(pose.blush * 20), round(mouth.width * 50)),
+                    round(mouth.opening * self.pack.mouth_open * self._scale),
+                )
+        return ()
+
+    def _face_shift(self, pose: Pose) -> Point:
+        return _FACE_SHIFT * max(-1.0, min(1.0, pose.gaze_x * 0.6 + pose.head_turn / 24.0)), 4.0 * pose.gaze_y
+
+    def _eye_motion(self, pose: Pose) -> QTransform:
+        return _about(self._between_eyes, sx=pose.eye_size, sy=pose.eye_size)
+
+    # --- layers ----------------------------------------------------------------------------------------
 
     def _paint_layer(self, painter: QPainter, layer: Layer, place: QTransform, pose: Pose, mouth: Mouth) -> None:
         own = self._own_motion(layer, pose, mouth)
         if own is None:
             return
-        painter.setTransform(own * place)
+        box, pixmap = self._boxes[layer.id], self._pixmaps[layer.id]
+        size = pixmap.width() / max(1.0, math.ceil(box.width() * self._scale)) * self._scale
+        painter.setTransform(
+            QTransform.fromScale(1.0 / size, 1.0 / size) * QTransform.fromTranslate(box.x(), box.y()) * own * place
+        )
         if layer.drive == "blush":
             painter.setOpacity(min(1.0, pose.blush))
-        box = self._renderers[layer.id].viewBoxF()
-        pixmap = self._pixmaps[layer.id]
-        painter.drawPixmap(box, pixmap, QRectF(0, 0, pixmap.width(), pixmap.height()))
+        painter.drawPixmap(0, 0, pixmap)
         painter.setOpacity(1.0)
 
     def _own_motion(self, layer: Layer, pose: Pose, mouth: Mouth) -> QTransform | None:
@@ -106,9 +246,11 @@ class AvatarPainter:
                 return _about(layer.pivot, turn=-0.3 * pose.crest, sy=1.0 + pose.crest / 70.0)
             case "blush":
                 return QTransform() if pose.blush > 0.02 else None
+            case "eyes":
+                return self._eye_motion(pose)
             case "iris":
                 travel = self.pack.iris_travel
-                return QTransform.fromTranslate(travel * pose.gaze_x, travel * pose.gaze_y)
+                return QTransform.fromTranslate(travel * pose.gaze_x, travel * pose.gaze_y) * self._eye_motion(pose)
             case "mouth":
                 if opening < 1.0:
                     return None
@@ -117,40 +259,51 @@ class AvatarPainter:
                 drop = QTransform.fromTranslate(0.0, opening)
                 return _about(layer.pivot, sx=mouth.width * (1.0 - 0.12 * mouth.opening)) * drop
             case "beak_upper":
-                return _about(layer.pivot, turn=0.0, sx=0.94 + 0.06 * mouth.width) * QTransform.fromTranslate(
-                    0.0, -5.0 * mouth.opening
-                )
+                rise = QTransform.fromTranslate(0.0, -5.0 * mouth.opening)
+                return _about(layer.pivot, sx=0.94 + 0.06 * mouth.width) * rise
         return QTransform()
 
+    def _eye_path(self, centre: Point) -> QPainterPath:
+        made = QPainterPath()
+        made.addEllipse(QPointF(*centre), self.pack.eye_radius + 1.2, self.pack.eye_radius + 1.2)
+        return made
+
     def _paint_lids(self, painter: QPainter, pose: Pose) -> None:
+        has_upper = pose.lid > 0.01 or abs(pose.lid_slant) > 0.5
+        has_lower = pose.lower_lid > 0.01
+        if not has_upper and not has_lower:
+            return
         radius = self.pack.eye_radius
         for index, (x, y) in enumerate(self.pack.eye_centres):
             outward = -1.0 if index == 0 else 1.0
-            eye = QPainterPath()
-            eye.addEllipse(QPointF(x, y), radius + 1.2, radius + 1.2)
-            if pose.lid > 0.01 or abs(pose.lid_slant) > 0.5:
-                edge_y = y - radius + 2.0 * radius * pose.lid
-                self._paint_lid(painter, eye, x, edge_y, outward * pose.lid_slant, is_upper=True)
-            if pose.lower_lid > 0.01:
-                edge_y = y + radius - 2.0 * radius * pose.lower_lid
-                self._paint_lid(painter, eye, x, edge_y, 0.0, is_upper=False)
+            painter.save()
+            painter.setClipPath(self._eye_paths[index])
+            if pose.lid > _SHUT:
+                self._paint_shut(painter, x, y)
+            elif has_upper:
+                self._paint_lid(painter, x, y - radius + 2.0 * radius * pose.lid, outward * pose.lid_slant, 9.0, -1.0)
+            if has_lower and pose.lid <= _SHUT:
+                self._paint_lid(painter, x, y + radius - 2.0 * radius * pose.lower_lid, 0.0, -13.0, 1.0)
+            painter.restore()
 
-    def _paint_lid(
-        self, painter: QPainter, eye: QPainterPath, x: float, edge_y: float, slant: float, *, is_upper: bool
-    ) -> None:
+    def _paint_shut(self, painter: QPainter, x: float, y: float) -> None:
+        """Cover the eye and draw the seam of the lids as a soft arc."""
+        radius = self.pack.eye_radius
+        painter.fillRect(QRectF(x - 2 * radius, y - 2 * radius, 4 * radius, 4 * radius), self._lid_brush)
+        seam = QPainterPath(QPointF(x - 0.72 * radius, y + 0.12 * radius))
+        seam.quadTo(QPointF(x, y + 0.78 * radius), QPointF(x + 0.72 * radius, y + 0.12 * radius))
+        painter.strokePath(seam, self._seam_pen)
+
+    def _paint_lid(self, painter: QPainter, x: float, edge_y: float, slant: float, bow: float, side: float) -> None:
+        """Fill from the lid's edge to beyond the eye; `side` is -1 for an upper lid and 1 for a lower one."""
         radius = self.pack.eye_radius + 3.0
         rise = radius * math.tan(math.radians(slant))
-        bow = 9.0 if is_upper else -13.0
-        far = edge_y - 3.0 * radius if is_upper else edge_y + 3.0 * radius
-        start, end = QPointF(x - radius, edge_y - rise), QPointF(x + radius, edge_y + rise)
-        edge = QPainterPath(start)
-        edge.quadTo(QPointF(x, edge_y + bow), end)
-        lid = QPainterPath(edge)
+        far = edge_y + side * 3.0 * radius
+        lid = QPainterPath(QPointF(x - radius, edge_y - rise))
+        lid.quadTo(QPointF(x, edge_y + bow), QPointF(x + radius, edge_y + rise))
         lid.lineTo(x + radius, far)
         lid.lineTo(x - radius, far)
         lid.closeSubpath()
-        painter.fillPath(lid.intersected(eye), QColor(self.pack.lid))
-        painter.save()
-        painter.setClipPath(eye)
-        painter.strokePath(edge, QPen(QColor(self.pack.lid_edge), 4.0, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
-        painter.restore()
+        painter.setPen(self._lid_pen)
+        painter.setBrush(self._lid_brush)
+        painter.drawPath(lid)

@@ -34,7 +34,7 @@ _STATE_POSES: dict[str, Pose] = {
     "idle": Pose(),
     "listening": Pose(head_turn=7.0, head_x=6.0, head_y=-3.0, eye_size=1.05, crest=9.0),
     "thinking": Pose(head_turn=-6.0, gaze_x=0.75, gaze_y=-0.8, lid=0.14, head_x=-4.0),
-    "speaking": Pose(lower_lid=0.05, crest=3.0),
+    "speaking": Pose(crest=3.0),
     "interrupted": Pose(
         head_y=10.0, head_turn=-3.0, eye_size=1.13, crest=20.0, wing=17.0, lift=3.0, gaze_y=0.05, tail=5.0
     ),
@@ -86,7 +86,7 @@ def blink(now_s: float) -> float:
 def _blink_at(since_s: float) -> float:
     if not 0.0 <= since_s < 0.18:
         return 0.0
-    return math.sin(math.pi * since_s / 0.18) ** 0.7
+    return float(math.sin(math.pi * since_s / 0.18) ** 0.7)
 
 
 def _noise(n: int) -> float:
@@ -124,8 +124,5 @@ def eased(now: Pose, goal: Pose, elapsed_s: float, name: str) -> Pose:
     tau_s = _QUICK_TAU_S if name in _QUICK else _CALM_TAU_S
     share = 1.0 - math.exp(-max(0.0, elapsed_s) / tau_s)
     return Pose(
-        **{
-            f.name: getattr(now, f.name) + (getattr(goal, f.name) - getattr(now, f.name)) * share
-            for f in fields(Pose)
-        }
+        **{f.name: getattr(now, f.name) + (getattr(goal, f.name) - getattr(now, f.name)) * share for f in fields(Pose)}
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import (
@@ -45,9 +46,7 @@ _SETTLE_S = 0.6
 class AvatarWidget(QWidget):
     """Paints the character; everything it shows follows from views and the clock."""
 
-    def __init__(
-        self, bridge: Bridge, pack: AvatarPack, theme: Theme, *, is_motion_reduced: bool = False
-    ) -> None:
+    def __init__(self, bridge: Bridge, pack: AvatarPack, theme: Theme, *, is_motion_reduced: bool = False) -> None:
         """Show `pack`, take views from `bridge`."""
         super().__init__()
         self.setObjectName("avatar")
@@ -189,7 +188,7 @@ class AvatarWidget(QWidget):
         pose = self._pose_at(now_s)
         breath = 0.0 if self._is_motion_reduced else poses.breath(now_s, self._state)
         self._paint_ring(painter, now_s)
-        self._painter.paint(painter, base, pose, self._mouth, breath)
+        self._painter.paint(painter, base, ratio, pose, self._mouth, breath)
         painter.setTransform(base)
         self._paint_marks(painter, now_s)
         painter.end()
@@ -201,13 +200,13 @@ class AvatarWidget(QWidget):
         if self._is_motion_reduced:
             self._pose = goal
             lid = max(goal.lid, poses.blink(now_s))
-            return poses.replace(goal, lid=lid)
+            return replace(goal, lid=lid)
         goal = poses.alive(goal, now_s, self._state)
         if self._mouth.opening > 0.0:
-            goal = poses.replace(goal, head_y=goal.head_y - 3.0 * self._mouth.opening)
+            goal = replace(goal, head_y=goal.head_y - 3.0 * self._mouth.opening)
         self._pose = poses.eased(self._pose, goal, now_s - self._posed_at_s, self._changed_to)
         self._posed_at_s = now_s
-        return poses.replace(self._pose, lid=max(self._pose.lid, poses.blink(now_s)))
+        return replace(self._pose, lid=max(self._pose.lid, poses.blink(now_s)))
 
     def _base(self) -> QTransform:
         canvas_w, canvas_h = self._painter.pack.canvas
@@ -230,11 +229,12 @@ class AvatarWidget(QWidget):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setTransform(self._base())
         centre, radius = self._disc()
-        glow = QRadialGradient(centre, radius * 1.7)
-        glow.setColorAt(0.55, QColor(palette.stage_glow))
+        reach = radius * 1.17
+        glow = QRadialGradient(centre, reach)
+        glow.setColorAt(0.84, QColor(palette.stage_glow))
         glow.setColorAt(1.0, QColor(palette.background))
         painter.setBrush(glow)
-        painter.drawEllipse(centre, radius * 1.7, radius * 1.7)
+        painter.drawEllipse(centre, reach, reach)
         disc = QRadialGradient(centre, radius, centre + QPointF(-radius * 0.3, -radius * 0.45))
         disc.setColorAt(0.0, QColor(palette.stage_disc))
         disc.setColorAt(1.0, QColor(palette.stage_disc_edge))
@@ -275,7 +275,8 @@ class AvatarWidget(QWidget):
         if self._state == "thinking":
             for index in range(3):
                 beat = 0.0 if self._is_motion_reduced else max(0.0, math.sin(now_s * 4.0 - index * 0.8))
-                painter.drawEllipse(QPointF(452 + 30 * index, 128 - 26 * index), 6.0 + 3 * index, 6.0 + 3 * index + beat)
+                size = 6.0 + 3 * index
+                painter.drawEllipse(QPointF(452 + 30 * index, 128 - 26 * index), size, size + beat)
         elif self._state == "interrupted":
             painter.setPen(QPen(ink, 8.0, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
             for angle in (-58, -38, -18, 198, 218, 238):

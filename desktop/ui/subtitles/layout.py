@@ -63,11 +63,6 @@ class BlockLayout:
                 return line.y() + self.line_height
         return self.height
 
-    def range_units(self, start: int, end: int) -> tuple[int, int]:
-        """Return start and length in the text engine's units."""
-        first = self._units(start)
-        return first, self._units(end) - first
-
     def _units(self, char: int) -> int:
         """Return the offset in UTF-16 units: the text engine counts those, Python counts characters."""
         return char + sum(ord(c) > 0xFFFF for c in self.text[:char])

@@ -167,9 +167,7 @@ class SubtitleModel:
             if known.intent_id == view.intent_id:
                 known.text, known.spoken, known.lit_to = view.text, view.spoken, lit_to
                 return
-        block.sentences.append(
-            Sentence(intent_id=view.intent_id, text=view.text, spoken=view.spoken, lit_to=lit_to)
-        )
+        block.sentences.append(Sentence(intent_id=view.intent_id, text=view.text, spoken=view.spoken, lit_to=lit_to))
 
     def start_speech(self, view: SpeechTimelineView) -> None:
         """Begin to light a sentence; one that was never shown is ignored."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QLinearGradient, QPainter, QPaintEvent, QPen, QResizeEvent, QTextLayout
+from PySide6.QtGui import QColor, QFontMetricsF, QLinearGradient, QPainter, QPaintEvent, QPen, QRegion, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from desktop.bridge import Bridge
@@ -55,6 +55,7 @@ class SubtitleWidget(QWidget):
         self._translator = translator
         self._is_motion_reduced = is_motion_reduced
         self._character_name: str | None = None
+        self._is_hint_shown = False
         self.model = SubtitleModel()
         self._layouts: dict[int, BlockLayout] = {}
         self._offset = 0.0
@@ -71,6 +72,11 @@ class SubtitleWidget(QWidget):
     def set_character_name(self, name: str) -> None:
         """Call the character by `name` instead of the catalogue's word."""
         self._character_name = name
+        self.update()
+
+    def set_hint_shown(self, is_shown: bool) -> None:
+        """Say what one can do here while there is nothing to show."""
+        self._is_hint_shown = is_shown
         self.update()
 
     def set_motion_reduced(self, is_reduced: bool) -> None:
@@ -193,7 +199,7 @@ class SubtitleWidget(QWidget):
         self._scroll(self._goal(placed, content), now_s)
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-        if not placed:
+        if not placed and self._is_hint_shown:
             self._paint_hint(painter)
         left, _ = self._column()
         painter.translate(left, -round(self._offset))
@@ -251,18 +257,19 @@ class SubtitleWidget(QWidget):
                 first_cut = False
 
     def _draw(self, painter: QPainter, item: _Placed, origin: QPointF, inks: list[tuple[int, int, str]]) -> None:
-        painter.setPen(QColor(self._theme.palette.muted))
-        ranges = []
-        for start, end, colour in inks:
-            if end <= start:
+        """Draw the text once for each ink, clipped to the characters in it: colour never changes the layout."""
+        for colour in dict.fromkeys(ink for _, _, ink in inks):
+            region = QRegion()
+            for start, end, ink in inks:
+                if ink == colour:
+                    for rect in item.layout.rects(start, end):
+                        region += rect.translated(origin).adjusted(0, -4, 0, 4).toRect()
+            if region.isEmpty():
                 continue
-            made = QTextLayout.FormatRange()
-            made.start, made.length = item.layout.range_units(start, end)  # type: ignore[misc,assignment]
-            char_format = made.format  # type: ignore[attr-defined]
-            char_format.setForeground(QColor(colour))
-            made.format = char_format  # type: ignore[attr-defined]
-            ranges.append(made)
-        item.layout.layout.draw(painter, origin, ranges)
+            painter.setClipRegion(region)
+            painter.setPen(QColor(colour))
+            item.layout.layout.draw(painter, origin)
+        painter.setClipping(False)
 
     def _paint_marker(self, painter: QPainter, item: _Placed, origin: QPointF, start: int, end: int) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
