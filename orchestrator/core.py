@@ -44,10 +44,10 @@ from orchestrator.contracts.views import DeviceView, NoticeView, StateView
 from orchestrator.dialogue.conversation import Conversation
 from orchestrator.dialogue.heard import HeardLedger
 from orchestrator.dialogue.history import History
-from orchestrator.dialogue.reply import TextPipe
 from orchestrator.dialogue.turn_context import CoreTurn
 from orchestrator.dialogue.turn_loop import TurnLoop, TurnPorts
 from orchestrator.generation import Generations
+from orchestrator.llm.reply_text import ReplyText
 from orchestrator.notify.gate import NotificationGate
 from orchestrator.notify.reminders import ReminderClock
 from orchestrator.policy_file import Policy
@@ -85,7 +85,7 @@ class CoreParts:
     views: ViewSink
     llm: LlmHost
     make_brain: Callable[[], Brain]
-    make_pipe: Callable[[], TextPipe]
+    make_pipe: Callable[[], ReplyText]
     policy: Policy
     apology: Callable[[str | None, str | None], str]
     names: tuple[str, ...] = ()

@@ -478,6 +478,9 @@ class Conversation:
                 generation_id=generation_id, intent_id=event.intent_id, text=payload.text, spoken=payload.reason is None
             )
         )
+        piece = self._ledger.piece(event.intent_id)
+        if piece is not None and piece.expression is not None:
+            self._views.show(ExpressionView(generation_id=generation_id, expression=piece.expression))
 
     def _on_output_state(self, envelope: Envelope) -> None:
         event, payload = envelope.event, envelope.event.payload

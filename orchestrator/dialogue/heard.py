@@ -20,6 +20,7 @@ class SpokenPiece:
     was_played: bool = False
     was_dropped_because: str | None = None
     started: bool = False
+    expression: str | None = None
 
     @property
     def is_fully_heard(self) -> bool:
@@ -93,9 +94,11 @@ class HeardLedger:
                     self._pieces.pop(piece.intent_id, None)
         return message
 
-    def add_piece(self, message: SpokenMessage, intent_id: IntentId, text: str) -> SpokenPiece:
-        """Add an intent to a message."""
-        piece = SpokenPiece(intent_id=intent_id, text=text)
+    def add_piece(
+        self, message: SpokenMessage, intent_id: IntentId, text: str, expression: str | None = None
+    ) -> SpokenPiece:
+        """Add an intent to a message, with the expression it is said with."""
+        piece = SpokenPiece(intent_id=intent_id, text=text, expression=expression)
         message.pieces.append(piece)
         self._pieces[intent_id] = piece
         return piece

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Protocol
 
 from orchestrator.contracts.dialogue import Message
 from orchestrator.contracts.errors import GenerationCancelled
@@ -14,32 +13,17 @@ from orchestrator.contracts.intents import SpeechIntent
 from orchestrator.contracts.ports import SpeechPort
 from orchestrator.dialogue.heard import HeardLedger, SpokenMessage
 from orchestrator.generation import Generation
+from orchestrator.llm.reply_text import ReplyPiece, ReplyText
 
 _MOST_WAITING = 16
 """Pieces that may wait unplayed; the model is not read further until some were played."""
 
 
-class TextPipe(Protocol):
-    """Turns generated text into speakable pieces, as it comes. One per message."""
-
-    def feed(self, chunk: str) -> list[str]:
-        """Take text; returns the pieces that are now complete."""
-        ...
-
-    def flush(self) -> list[str]:
-        """Return what is left."""
-        ...
-
-    def expressions(self) -> list[str]:
-        """Return the expression cues met since the last call."""
-        ...
-
-
 class SpeechReply:
     """Speaks for one generation. Lives on the core loop.
 
-    `on_expression` is told cues found in the text. A piece is submitted at most once, and only while the
-    generation is not stale.
+    A piece is submitted at most once, and only while the generation is not stale. An expression asked for in a sentence
+    waits in the ledger until the sentence sounds.
     """
 
     def __init__(
@@ -49,8 +33,7 @@ class SpeechReply:
         ledger: HeardLedger,
         speech: SpeechPort,
         ids: IdFactory,
-        make_pipe: Callable[[], TextPipe],
-        on_expression: Callable[[str], None],
+        make_pipe: Callable[[], ReplyText],
         voice: str | None = None,
     ) -> None:
         """Bind to `generation`."""
@@ -59,7 +42,6 @@ class SpeechReply:
         self._speech = speech
         self._ids = ids
         self._make_pipe = make_pipe
-        self._on_expression = on_expression
         self._voice = voice
         self._room = asyncio.Event()
 
@@ -72,12 +54,9 @@ class SpeechReply:
         self._generation.check()
         spoken = self._ledger.open_message(self._generation.generation_id, key=message.key, source=message.source)
         pipe = self._make_pipe()
-        if message.expression is not None:
-            self._on_expression(message.expression)
         for piece in (*pipe.feed(message.text), *pipe.flush()):
-            await self._submit(spoken, piece, message)
+            await self._submit(spoken, piece.text, message, piece.expression or message.expression)
         spoken.is_complete = True
-        self._tell_expressions(pipe)
 
     async def stream(
         self, chunks: AsyncIterator[str], message: Message, guard: Callable[[str], Awaitable[str | None]] | None = None
@@ -89,36 +68,32 @@ class SpeechReply:
         async with aclosing(_as_generator(chunks)) as source:
             async for chunk in source:
                 self._generation.check()
-                pieces = pipe.feed(chunk)
-                self._tell_expressions(pipe)
-                if not await self._pass_on(spoken, pieces, message, guard):
+                if not await self._pass_on(spoken, pipe.feed(chunk), message, guard):
                     spoken.is_complete = True
                     return spoken.text
-        pieces = pipe.flush()
-        self._tell_expressions(pipe)
-        await self._pass_on(spoken, pieces, message, guard)
+        await self._pass_on(spoken, pipe.flush(), message, guard)
         spoken.is_complete = True
         return spoken.text
 
     async def _pass_on(
         self,
         spoken: SpokenMessage,
-        pieces: list[str],
+        pieces: list[ReplyPiece],
         message: Message,
         guard: Callable[[str], Awaitable[str | None]] | None,
     ) -> bool:
         for piece in pieces:
-            if guard is None:
-                await self._submit(spoken, piece, message)
-                continue
-            replacement = await guard(piece)
-            if replacement is None:
-                return False
-            await self._submit(spoken, piece if replacement == piece.strip() else replacement, message)
+            text = piece.text
+            if guard is not None and piece.is_speakable:
+                replacement = await guard(text.strip())
+                if replacement is None:
+                    return False
+                text = text if replacement == text.strip() else replacement
+            await self._submit(spoken, text, message, piece.expression)
         return True
 
-    async def _submit(self, spoken: SpokenMessage, piece: str, message: Message) -> None:
-        if not piece.strip():
+    async def _submit(self, spoken: SpokenMessage, piece: str, message: Message, expression: str | None) -> None:
+        if not any(char.isalnum() for char in piece):
             if spoken.pieces:
                 spoken.pieces[-1].text += piece
             return
@@ -128,7 +103,7 @@ class SpeechReply:
         if self._generation.is_stale:
             raise GenerationCancelled(self._generation.reason or "")
         intent_id = self._ids.intent()
-        self._ledger.add_piece(spoken, intent_id, piece)
+        self._ledger.add_piece(spoken, intent_id, piece, expression)
         if not message.interruptible:
             self._generation.protected_intents.add(intent_id)
         self._generation.begin_streaming()
@@ -147,10 +122,6 @@ class SpeechReply:
     def _unplayed(self) -> int:
         messages = self._ledger.messages(self._generation.generation_id)
         return sum(1 for message in messages for piece in message.pieces if not piece.is_final)
-
-    def _tell_expressions(self, pipe: TextPipe) -> None:
-        for cue in pipe.expressions():
-            self._on_expression(cue)
 
 
 async def _as_generator(chunks: AsyncIterator[str]) -> AsyncGenerator[str, None]:

@@ -25,13 +25,14 @@ from orchestrator.contracts.events import AppError, Event, HistoryCommitted, Pay
 from orchestrator.contracts.ids import GenerationId, IdFactory, SessionId
 from orchestrator.contracts.lanes import GenerationState, InterruptReason
 from orchestrator.contracts.ports import SpeechPort, ViewSink
-from orchestrator.contracts.views import ExpressionView, GenerationEndedView
+from orchestrator.contracts.views import GenerationEndedView
 from orchestrator.dialogue.effects import TurnEffects
 from orchestrator.dialogue.heard import HeardLedger
 from orchestrator.dialogue.history import History
-from orchestrator.dialogue.reply import SpeechReply, TextPipe
+from orchestrator.dialogue.reply import SpeechReply
 from orchestrator.dialogue.turn_context import CoreTurn, Snapshot
 from orchestrator.generation import Generation, Generations
+from orchestrator.llm.reply_text import ReplyText
 from orchestrator.store.database import Database
 
 log = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ class TurnPorts:
     brain: Callable[[], Brain]
     llm_for: Callable[[GenerationId, Callable[[Payload], None]], Llm]
     reminders_for: Callable[[str], Reminders]
-    make_pipe: Callable[[], TextPipe]
+    make_pipe: Callable[[], ReplyText]
     trace: Callable[[Event], None]
     world: Callable[[], Mapping[str, Any]]
     facts: Callable[[], tuple[str, ...]]
@@ -123,7 +124,6 @@ class TurnLoop:
             speech=ports.speech,
             ids=ports.ids,
             make_pipe=ports.make_pipe,
-            on_expression=lambda cue: self._express(generation, cue),
         )
         effects = TurnEffects(
             generation=generation, database=ports.database, clock=ports.clock, ids=ports.ids, trace=ports.trace
@@ -380,10 +380,6 @@ class TurnLoop:
             del self._work[gid]
 
     # --- small things -----------------------------------------------------------------------------------
-
-    def _express(self, generation: Generation, cue: str) -> None:
-        if not generation.is_stale:
-            self._ports.views.show(ExpressionView(generation_id=generation.generation_id, expression=cue))
 
     def _emit(self, generation: Generation, payload: Payload) -> None:
         self._ports.trace(
