@@ -481,9 +481,39 @@ class _Checker:
 
 
 _METHODS = frozenset(
-    "get keys values items upper lower title capitalize strip lstrip rstrip startswith endswith isdigit isalpha isalnum"
-    " isnumeric find count splitlines casefold replace split join weekday isoweekday isoformat date time strftime"
-    " index".split()
+    [
+        "get",
+        "keys",
+        "values",
+        "items",
+        "upper",
+        "lower",
+        "title",
+        "capitalize",
+        "strip",
+        "lstrip",
+        "rstrip",
+        "startswith",
+        "endswith",
+        "isdigit",
+        "isalpha",
+        "isalnum",
+        "isnumeric",
+        "find",
+        "count",
+        "splitlines",
+        "casefold",
+        "replace",
+        "split",
+        "join",
+        "weekday",
+        "isoweekday",
+        "isoformat",
+        "date",
+        "time",
+        "strftime",
+        "index",
+    ]
 )
 
 

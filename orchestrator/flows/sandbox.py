@@ -250,8 +250,25 @@ def _strftime(moment: Any, form: str) -> str:
 
 
 _STR_METHODS = frozenset(
-    "upper lower title capitalize strip lstrip rstrip startswith endswith isdigit isalpha isalnum isnumeric find count"
-    " splitlines casefold".split()
+    [
+        "upper",
+        "lower",
+        "title",
+        "capitalize",
+        "strip",
+        "lstrip",
+        "rstrip",
+        "startswith",
+        "endswith",
+        "isdigit",
+        "isalpha",
+        "isalnum",
+        "isnumeric",
+        "find",
+        "count",
+        "splitlines",
+        "casefold",
+    ]
 )
 _MOMENT_FIELDS = frozenset({"year", "month", "day", "hour", "minute", "second"})
 _MOMENT_METHODS = frozenset({"weekday", "isoweekday", "isoformat", "date", "time"})
@@ -303,7 +320,9 @@ def read_attribute(value: Any, name: str) -> Any:
     return Unset(name=name)
 
 
-_LOOP_FIELDS = frozenset("index index0 revindex revindex0 first last length depth previtem nextitem".split())
+_LOOP_FIELDS = frozenset(
+    ["index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "previtem", "nextitem"]
+)
 
 
 def _index(values: list[Any] | tuple[Any, ...], item: Any) -> int:
@@ -513,10 +532,32 @@ def _round(value: Any, digits: int = 0, method: str = "common") -> Any:
     return (math.ceil if method == "ceil" else math.floor)(value * factor) / factor
 
 
-_PLAIN_FILTERS = (
-    "abs capitalize first last float list lower upper max min reverse sort title trim truncate unique"
-    " wordcount select reject selectattr rejectattr map items dictsort"
-).split()
+_PLAIN_FILTERS = [
+    "abs",
+    "capitalize",
+    "first",
+    "last",
+    "float",
+    "list",
+    "lower",
+    "upper",
+    "max",
+    "min",
+    "reverse",
+    "sort",
+    "title",
+    "trim",
+    "truncate",
+    "unique",
+    "wordcount",
+    "select",
+    "reject",
+    "selectattr",
+    "rejectattr",
+    "map",
+    "items",
+    "dictsort",
+]
 FILTERS: dict[str, Callable[..., Any]] = {name: JINJA_FILTERS[name] for name in _PLAIN_FILTERS}
 FILTERS.update(
     {
@@ -525,7 +566,21 @@ FILTERS.update(
     }
 )  # fmt: skip
 
-_TEST_NAMES = "even odd divisibleby number integer float boolean string mapping sequence iterable lower upper".split()
+_TEST_NAMES = [
+    "even",
+    "odd",
+    "divisibleby",
+    "number",
+    "integer",
+    "float",
+    "boolean",
+    "string",
+    "mapping",
+    "sequence",
+    "iterable",
+    "lower",
+    "upper",
+]
 TESTS: dict[str, Callable[..., Any]] = {name: JINJA_TESTS[name] for name in _TEST_NAMES}
 TESTS.update(
     {
