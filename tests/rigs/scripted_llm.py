@@ -80,8 +80,7 @@ class ScriptedLlm:
         self.calls: list[Call] = []
         self._changed = threading.Condition()
         self._stopping = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
-        self._server.daemon_threads = True
+        self._server = _Server(self)
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name="scripted-llm", daemon=True
         )
@@ -127,105 +126,111 @@ class ScriptedLlm:
         return self._stopping
 
 
-def _handler_of(owner: ScriptedLlm) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
 
-        def log_message(self, *_: object) -> None:
-            pass
+    def __init__(self, owner: ScriptedLlm) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.owner = owner
 
-        def do_GET(self) -> None:
-            if self.path.rstrip("/").endswith("/models"):
-                self._json(200, {"object": "list", "data": [{"id": "scripted", "object": "model", "owned_by": "test"}]})
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        if self.path.rstrip("/").endswith("/models"):
+            self._json(200, {"object": "list", "data": [{"id": "scripted", "object": "model", "owned_by": "test"}]})
+        else:
+            self._json(404, {"error": {"message": "not found"}})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
+        call = Call(at_s=time.monotonic(), body=body, authorization=self.headers.get("Authorization"))
+        if self.server.owner.key is not None and call.authorization != f"Bearer {self.server.owner.key}":
+            self._json(401, {"error": {"message": "wrong key", "type": "invalid_request_error"}})
+            return
+        self.server.owner.note(call)
+        answer = self.server.owner.answer_for(call)
+        try:
+            if answer.status != 200:
+                self._json(answer.status, {"error": {"message": answer.text, "type": "server_error"}})
+            elif body.get("stream"):
+                self._stream(call, answer)
             else:
-                self._json(404, {"error": {"message": "not found"}})
+                self._whole(call, answer)
+        finally:
+            call.over.set()
 
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
-            call = Call(at_s=time.monotonic(), body=body, authorization=self.headers.get("Authorization"))
-            if owner.key is not None and call.authorization != f"Bearer {owner.key}":
-                self._json(401, {"error": {"message": "wrong key", "type": "invalid_request_error"}})
-                return
-            owner.note(call)
-            answer = owner.answer_for(call)
-            try:
-                if answer.status != 200:
-                    self._json(answer.status, {"error": {"message": answer.text, "type": "server_error"}})
-                elif body.get("stream"):
-                    self._stream(call, answer)
-                else:
-                    self._whole(call, answer)
-            finally:
-                call.over.set()
+    def _whole(self, call: Call, answer: Answer) -> None:
+        tokens = tokens_of(answer.text)
+        self.server.owner.is_stopping.wait(answer.first_token_s + len(tokens) / answer.tokens_per_s)
+        message = {"role": "assistant", "content": answer.text}
+        self._json(
+            200,
+            {
+                **_head("chat.completion", call),
+                "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 1, "completion_tokens": len(tokens), "total_tokens": 1 + len(tokens)},
+            },
+        )
+        call.is_finished = True
 
-        def _whole(self, call: Call, answer: Answer) -> None:
-            tokens = tokens_of(answer.text)
-            owner.is_stopping.wait(answer.first_token_s + len(tokens) / answer.tokens_per_s)
-            message = {"role": "assistant", "content": answer.text}
-            self._json(
-                200,
-                {
-                    **_head("chat.completion", call),
-                    "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-                    "usage": {"prompt_tokens": 1, "completion_tokens": len(tokens), "total_tokens": 1 + len(tokens)},
-                },
-            )
-            call.is_finished = True
-
-        def _stream(self, call: Call, answer: Answer) -> None:
-            self.close_connection = True
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
-            self.send_header("Connection", "close")
-            self.end_headers()
-            self.wfile.flush()
-            gone = threading.Event()
-            watcher = threading.Thread(
-                target=_watch, args=(self.connection, call, gone), name="scripted-llm-watch", daemon=True
-            )
-            watcher.start()
-            due_s = call.at_s + answer.first_token_s
-            try:
-                for index, token in enumerate(tokens_of(answer.text)):
-                    self._wait_until(due_s, gone)
-                    if owner.is_stopping.is_set() or (gone.is_set() and not answer.is_stubborn):
-                        return
-                    if index == answer.break_after:
-                        self.connection.shutdown(socket.SHUT_RDWR)
-                        return
-                    self._event(call, {"index": 0, "delta": {"content": token}, "finish_reason": None})
-                    call.sent_s.append(time.monotonic())
-                    due_s += 1 / answer.tokens_per_s
-                self._event(call, {"index": 0, "delta": {}, "finish_reason": "stop"})
-                self.wfile.write(b"data: [DONE]\n\n")
-                self.wfile.flush()
-                call.is_finished = True
-            except OSError:
-                if call.closed_at_s is None:
-                    call.closed_at_s = time.monotonic()
-            finally:
-                call.over.set()
-                watcher.join(timeout=2)
-
-        def _wait_until(self, due_s: float, gone: threading.Event) -> None:
-            while (left_s := due_s - time.monotonic()) > 0 and not gone.is_set():
-                if owner.is_stopping.wait(min(left_s, 0.02)):
+    def _stream(self, call: Call, answer: Answer) -> None:
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.flush()
+        gone = threading.Event()
+        watcher = threading.Thread(
+            target=_watch, args=(self.connection, call, gone), name="scripted-llm-watch", daemon=True
+        )
+        watcher.start()
+        due_s = call.at_s + answer.first_token_s
+        try:
+            for index, token in enumerate(tokens_of(answer.text)):
+                self._wait_until(due_s, gone)
+                if self.server.owner.is_stopping.is_set() or (gone.is_set() and not answer.is_stubborn):
                     return
-
-        def _event(self, call: Call, choice: dict[str, Any]) -> None:
-            line = json.dumps({**_head("chat.completion.chunk", call), "choices": [choice]}, ensure_ascii=False)
-            self.wfile.write(f"data: {line}\n\n".encode())
+                if index == answer.break_after:
+                    self.connection.shutdown(socket.SHUT_RDWR)
+                    return
+                self._event(call, {"index": 0, "delta": {"content": token}, "finish_reason": None})
+                call.sent_s.append(time.monotonic())
+                due_s += 1 / answer.tokens_per_s
+            self._event(call, {"index": 0, "delta": {}, "finish_reason": "stop"})
+            self.wfile.write(b"data: [DONE]\n\n")
             self.wfile.flush()
+            call.is_finished = True
+        except OSError:
+            if call.closed_at_s is None:
+                call.closed_at_s = time.monotonic()
+        finally:
+            call.over.set()
+            watcher.join(timeout=2)
 
-        def _json(self, status: int, value: object) -> None:
-            content = json.dumps(value, ensure_ascii=False).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+    def _wait_until(self, due_s: float, gone: threading.Event) -> None:
+        while (left_s := due_s - time.monotonic()) > 0 and not gone.is_set():
+            if self.server.owner.is_stopping.wait(min(left_s, 0.02)):
+                return
 
-    return Handler
+    def _event(self, call: Call, choice: dict[str, Any]) -> None:
+        line = json.dumps({**_head("chat.completion.chunk", call), "choices": [choice]}, ensure_ascii=False)
+        self.wfile.write(f"data: {line}\n\n".encode())
+        self.wfile.flush()
+
+    def _json(self, status: int, value: object) -> None:
+        content = json.dumps(value, ensure_ascii=False).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
 
 
 def _head(kind: str, call: Call) -> dict[str, Any]:

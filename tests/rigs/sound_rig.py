@@ -82,7 +82,7 @@ class Recording:
         return self.samples()[start:]
 
     def wait_for_sound(self, *, after_s: float, level_db: float = -45.0, timeout_s: float = 20.0) -> float:
-        """Block until a 10 ms block after `after_s` is louder than `level_db` (dBFS, RMS); return its monotonic time."""
+        """Block until 10 ms after `after_s` are louder than `level_db` (dBFS, RMS); return their monotonic time."""
         deadline = time.monotonic() + timeout_s
         block = self.rate_hz // 100
         while time.monotonic() < deadline:
