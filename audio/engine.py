@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from audio.capture import Devices, EarsThread
@@ -15,11 +15,12 @@ from audio.ports import Samples
 from audio.ring_buffer import RingBuffer
 from audio.stt.recogniser import Recogniser
 from audio.stt.settings import CostTable, RecogniserSettings
-from audio.stt.transcription import SpeechRecogniser
+from audio.stt.transcription import SpeechRecogniser, Transcription
 from audio.tts.speech_worker import SpeechWorker
 from audio.tts.voice import SpeechSynthesiser
 from audio.workers import Worker
 from orchestrator.clock import Clock
+from orchestrator.contracts.errors import PartFailed
 from orchestrator.contracts.events import Event, InputTranscript
 from orchestrator.contracts.ids import IdFactory
 from orchestrator.contracts.ports import EventSink, Staleness
@@ -50,6 +51,22 @@ class EngineConfig:
     extra_output_delay_s: float = 0.0
     is_hands_free: bool = True
     volume: float = 0.8
+
+
+class DeafRecogniser:
+    """Stands in where no recogniser could be loaded: every utterance is answered as not understood."""
+
+    def transcribe(
+        self,
+        audio: Samples,
+        *,
+        languages: Sequence[str],
+        hotwords: Sequence[str] = (),
+        final: bool = True,
+        vad_fraction: float | None = None,
+    ) -> Transcription:
+        """Raise `PartFailed` stt_missing."""
+        raise PartFailed("stt_missing", "there is no recogniser; get one with `mynah models get`", part="stt", recoverable=True)
 
 
 class _EarSink:
@@ -109,11 +126,12 @@ class AudioEngine:
             events=events,
             clock=clock,
             staleness=staleness,
+            synth_cost_s=None if config.synth_cost_per_char_s is None else _cost_by_length(config.synth_cost_per_char_s),
         )
         sink = _EarSink(events)
         self.recogniser = Recogniser(
             worker=self._workers["stt"],
-            final=models.final,
+            final=models.final or DeafRecogniser(),
             partial=models.partial,
             events=sink,
             clock=clock,
@@ -151,7 +169,7 @@ class AudioEngine:
             on_output_lost=self.player.detach,
             on_underflow=self.player.note_underflow,
             on_output_available=self._on_output_available,
-            is_output_busy=lambda: not self.player.is_idle,
+            is_output_busy=lambda: not self.player.is_idle(),
         )
         self._devices.open()
         self.loop.start()
@@ -166,7 +184,6 @@ class AudioEngine:
             self._devices.close(timeout_s)
         self.loop.stop(0.5)
         self.recogniser.stop()
-        self.speech.stop()
         for worker in self._workers.values():
             worker.stop(0.2)
 
@@ -201,7 +218,7 @@ class AudioEngine:
     @property
     def is_output_idle(self) -> bool:
         """Whether nothing sounds or waits to be played."""
-        return self.player.is_idle and not self._workers["tts"].is_busy
+        return self.speech.is_idle()
 
     @property
     def is_working(self) -> bool:
@@ -232,8 +249,7 @@ class AudioEngine:
     def stats(self) -> dict[str, int]:
         """Return the counters of the audio side."""
         found = dict(self.loop.stats())
-        found["player_starved"] = self.player.starved
-        found["player_underflows"] = self.player.underflows
+        found.update(self.speech.counters())
         found["stt_refused_partials"] = self.recogniser.refused_partials
         found["stt_dropped_results"] = self.recogniser.dropped_results
         found["stt_failures"] = self.recogniser.failures
@@ -266,17 +282,20 @@ class AudioEngine:
         self._reconnect()
 
     def _on_output_available(self, is_there: bool) -> None:
-        self.speech.set_available(is_there)
+        self.speech.set_output(is_there)
 
     def _reconnect(self) -> None:
         self.loop.connect(Devices(capture=self._capture, reference=self._reference))
 
     def _on_tick(self, now_s: float) -> None:
-        self.player.poll(now_s)
         self.speech.poll(now_s)
         self._ticks += 1
         if self._devices is not None and self._ticks % 20 == 0:
             self._devices.check(now_s)
+
+
+def _cost_by_length(per_char_s: float) -> Callable[[str], float]:
+    return lambda text: 0.02 + per_char_s * len(text)
 
 
 def _ring(rate_hz: int, seconds: float) -> RingBuffer:

@@ -1,0 +1,315 @@
+"""The only composition root: puts audio, core and views together and takes them apart again."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from audio.ears_config import preset
+from audio.engine import AudioEngine, AudioModels, EngineConfig
+from audio.stt.chinese import ChineseScript
+from audio.stt.settings import CostTable, RecogniserSettings
+from audio.workers import ThreadWorker, Worker
+from desktop.brain import BrainFactory
+from desktop.llm_host import LlmHost
+from desktop.models import ModelStore
+from desktop.options import RunOptions
+from desktop.settings import Settings
+from orchestrator.bus.bus import Bus
+from orchestrator.bus.event_log import EventLog
+from orchestrator.clock import Clock
+from orchestrator.contracts.commands import (
+    Command,
+    MuteMicrophone,
+    MuteVoice,
+    PushToTalk,
+    Quit,
+    Stop,
+)
+from orchestrator.contracts.events import (
+    AppExit,
+    AppReady,
+    ControlAck,
+    Event,
+    LogOpen,
+    OutputStateChanged,
+    Payload,
+)
+from orchestrator.contracts.ids import IdFactory
+from orchestrator.contracts.ports import ViewSink
+from orchestrator.core import Core, CoreParts
+from orchestrator.generation import Generations
+from orchestrator.llm.reply_text import ReplyText
+from orchestrator.llm.unavailable import FailureNotice, code_of
+from orchestrator.policy_file import Policy, load_policy
+from orchestrator.runtime import CoreThread
+from orchestrator.store.database import Database
+
+log = logging.getLogger(__name__)
+
+EVENTS_SCHEMA = 1
+DATABASE = "mynah.db"
+
+
+def engine_config(settings: Settings, *, seed: int | None) -> EngineConfig:
+    """Translate settings into the engine's."""
+    return EngineConfig(
+        ears=preset(patience=settings.patience, sensitivity=settings.sensitivity),
+        recogniser=RecogniserSettings(languages=settings.languages, script=ChineseScript(settings.chinese_script)),
+        costs=CostTable() if seed is not None else None,
+        synth_cost_per_char_s=0.004 if seed is not None else None,
+        input_name=settings.input_device,
+        output_name=settings.output_device,
+        extra_output_delay_s=settings.extra_output_delay_ms / 1000,
+        is_hands_free=settings.talk_mode == "hands_free",
+        volume=settings.volume,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Where time and work come from: real threads, or a simulation."""
+
+    clock: Clock
+    make_worker: Callable[[str], Worker]
+    is_inline: bool = False
+    mic_rate_hz: int = 48_000
+    out_rate_hz: int = 48_000
+
+
+class TraceSink:
+    """An `EventSink` that writes facts into the events file without sending them to anyone."""
+
+    def __init__(self, bus: Bus) -> None:
+        """Write through `bus`."""
+        self._bus = bus
+
+    def post(self, event: Event) -> bool:
+        """Write `event`."""
+        self._bus.trace(event)
+        return True
+
+
+class Assembly:
+    """The parts of one running program. Built in the thread that starts it; the parts have their own."""
+
+    def __init__(
+        self,
+        *,
+        options: RunOptions,
+        timing: Timing,
+        views: ViewSink,
+        models: AudioModels,
+        store: ModelStore,
+        must_answer: bool = False,
+        wait_for_llm: bool = False,
+        on_llm_state: Callable[[str], None] | None = None,
+    ) -> None:
+        """Build everything; nothing runs yet. Raises `MynahError` for what can't be built."""
+        self.options = options
+        self.timing = timing
+        self.models = models
+        settings = options.settings
+        clock = timing.clock
+        prefix = "" if options.seed is not None else secrets.token_hex(2)
+        self.ids = IdFactory(prefix)
+        self._policy_paths = [layer / "policy.yml" for layer in options.flow_layers if (layer / "policy.yml").is_file()]
+        policy = load_policy(self._policy_paths)
+        self.brains = BrainFactory(options.flow_layers, settings, clock, options.data, seed=options.seed)
+        self.event_log = EventLog(clock, options.events, with_text=options.events_with_text, is_threaded=not timing.is_inline)
+        self.bus = Bus(clock, self.ids, self.event_log, policy.table)
+        self.generations = Generations(self.ids, clock, self.bus.trace)
+        self.database = Database(options.data / DATABASE, is_inline=timing.is_inline)
+        self.llm = LlmHost(
+            settings=settings,
+            store=store,
+            data=options.data,
+            clock=clock,
+            ids=self.ids,
+            warm=self.brains.warm_messages,
+            must_answer=must_answer,
+            wait_for_local=wait_for_llm,
+            on_state=on_llm_state,
+        )
+        self.engine = AudioEngine(
+            clock=clock,
+            ids=self.ids,
+            events=self.bus,
+            staleness=self.generations,
+            models=models,
+            config=engine_config(settings, seed=options.seed),
+            make_worker=timing.make_worker,
+            mic_rate_hz=timing.mic_rate_hz,
+            out_rate_hz=timing.out_rate_hz,
+        )
+        self.engine.recogniser.set_hotwords(self.brains.hotwords())
+        failures = FailureNotice()
+        names = self.brains.names
+        self._parts = CoreParts(
+            clock=clock,
+            ids=self.ids,
+            event_log=self.event_log,
+            database=self.database,
+            speech=self.engine.speech,
+            views=views,
+            llm=self.llm,
+            make_brain=self.brains.make,
+            make_pipe=lambda: ReplyText(names),
+            policy=policy,
+            apology=lambda code, language: failures.sentence(code_of(code), language or settings.languages[0]),
+            names=names,
+            session_idle_s=settings.session_idle_min * 60,
+            load_policy=self._load_policy,
+        )
+        self.core: Core | None = None
+        self._on_quit: Callable[[], None] = lambda: None
+
+    def _load_policy(self) -> Policy:
+        paths = [layer / "policy.yml" for layer in self.options.flow_layers if (layer / "policy.yml").is_file()]
+        return load_policy(paths)
+
+    def make_core(self) -> Core:
+        """Build the core; on its own loop's thread."""
+        self.core = Core(self._parts, self.bus, self.generations)
+        return self.core
+
+    def on_quit(self, call: Callable[[], None]) -> None:
+        """Let `call` end the program."""
+        self._on_quit = call
+
+    # --- records ----------------------------------------------------------------------------------------
+
+    def record(self, payload: Payload) -> None:
+        """Write a fact about the program into the events file."""
+        self.event_log.record(Event(payload=payload, source="app"))
+
+    def record_open(self) -> None:
+        """Write the first record."""
+        clock = self.timing.clock
+        heard, spoken = self.engine.latencies()
+        self.record(
+            LogOpen(
+                schema=EVENTS_SCHEMA,
+                wall=clock.wall().isoformat(),
+                monotonic_origin=clock.monotonic_s(),
+                rates={"input": self.timing.mic_rate_hz, "output": self.timing.out_rate_hz, "recogniser": 16_000},
+                in_latency_s=heard,
+                out_latency_s=spoken,
+            )
+        )
+
+    def record_ready(self) -> None:
+        """Write that everything is loaded and listening."""
+        settings = self.options.settings
+        self.record(
+            AppReady(
+                devices=self.engine.device_names(),
+                models={
+                    "stt": settings.whisper if self.models.final is not None else None,
+                    "voice": self.models.voices[0].name if self.models.voices else None,
+                    "llm": self.llm.name,
+                },
+            )
+        )
+        self.event_log.record(
+            Event(payload=OutputStateChanged(state="listening", at_s=self.timing.clock.monotonic_s()), source="app")
+        )
+
+    def record_exit(self, code: int) -> None:
+        """Write the last record and close the file."""
+        counters = {**self.engine.stats(), **{f"bus_{key}": value for key, value in sorted(self.bus.counters.items())}}
+        self.record(AppExit(code=code, counters=counters))
+        self.event_log.close()
+
+    # --- commands ---------------------------------------------------------------------------------------
+
+    def carry_out(self, command: Command, to_core: Callable[[Command], bool]) -> bool:
+        """Send a command where it belongs: sound commands straight to the engine, the rest to the core."""
+        match command:
+            case PushToTalk():
+                self.engine.push_to_talk(down=command.down)
+                return True
+            case MuteMicrophone():
+                self.engine.mute_microphone(command.on)
+                return True
+            case MuteVoice():
+                self.engine.speech.set_muted(command.on)
+                return True
+            case Quit():
+                self._on_quit()
+                return True
+            case Stop():
+                self.engine.stop_sound()
+                return to_core(command)
+            case _:
+                return to_core(command)
+
+    def acknowledge(self, ack: ControlAck) -> None:
+        """Answer the control channel: in the events file, or on standard output where there is none."""
+        event = Event(payload=ack, source="control")
+        self.event_log.record(event)
+
+
+class RunningProgram:
+    """The conversation on real threads and devices: headless or behind a window."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        """Run `assembly`."""
+        self.assembly = assembly
+        self._thread = CoreThread(assembly.make_core)
+        self._is_started = False
+        self._is_stopped = False
+
+    def start(self, *, with_microphone: bool = True, with_loudspeaker: bool = True) -> None:
+        """Open the devices and start the core. Raises `InputError` for an unknown device or an unusable model."""
+        assembly = self.assembly
+        assembly.engine.start(with_microphone=with_microphone, with_loudspeaker=with_loudspeaker)
+        assembly.record_open()
+        self._is_started = True
+        self._thread.start()
+        assembly.record_ready()
+        # Everything that lives as long as the program is kept out of the collector's way: no pauses in the sound.
+        gc.collect()
+        gc.freeze()
+
+    def submit(self, command: Command) -> bool:
+        """Carry out a command; False while starting or ending. Any thread."""
+        if self._is_stopped:
+            return False
+        return self.assembly.carry_out(command, self._thread.submit)
+
+    def stop(self, code: int = 0) -> None:
+        """End everything in bounded time (under 3 s), the core first, so that what was heard is stored."""
+        if self._is_stopped:
+            return
+        self._is_stopped = True
+        if not self._thread.stop():
+            log.warning("the core did not end in time")
+        self.assembly.engine.stop()
+        self.assembly.database.close()
+        if self._is_started:
+            self.assembly.record_exit(code)
+        else:
+            self.assembly.event_log.close()
+
+    def state(self) -> Mapping[str, Any]:
+        """Return what can be told about the program without a window."""
+        core = self.assembly.core
+        active = core.turns.active if core is not None else None
+        return {
+            "pid": os.getpid(),
+            "generation": active.generation_id if active is not None else None,
+            "generation_state": active.state.value if active is not None else None,
+            "devices": self.assembly.engine.device_names(),
+            "counters": self.assembly.engine.stats(),
+        }
+
+
+def real_timing(clock: Clock) -> Timing:
+    """Return timing on real threads."""
+    return Timing(clock=clock, make_worker=lambda name: ThreadWorker(name, capacity=16))

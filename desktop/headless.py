@@ -1,0 +1,77 @@
+"""`mynah run --headless`: the voice loop without a window."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from desktop.bootstrap import Assembly, RunningProgram, real_timing
+from desktop.control_channel import ControlChannel
+from desktop.models import ModelStore
+from desktop.options import RunOptions
+from desktop.sound_models import load_all
+from orchestrator.clock import SystemClock
+from orchestrator.contracts.events import ControlAck, json_name, to_json
+from orchestrator.contracts.views import NoticeView, View
+
+
+class NoWindow:
+    """Takes views where there is no window; notices go to standard error."""
+
+    def show(self, view: View) -> bool:
+        """Print a notice, forget the rest."""
+        if isinstance(view, NoticeView):
+            print(f"mynah: {view.text}", file=sys.stderr)  # noqa: T201 - the only way to tell without a window
+        return True
+
+
+def print_ack(ack: ControlAck) -> None:
+    """Write an acknowledgement to standard output."""
+    record = {"type": ack.TYPE, "payload": to_json(ack)}
+    sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
+
+
+def run_headless(options: RunOptions) -> int:
+    """Run until SIGTERM, SIGINT or `quit`; returns the exit code. Raises `MynahError` for what keeps it from starting."""
+    clock = SystemClock()
+    store = ModelStore()
+    over = threading.Event()
+    code = 0
+
+    def on_signal(number: int, _frame: Any) -> None:
+        nonlocal code
+        code = 130 if number == signal.SIGINT else 0
+        over.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, on_signal)
+    models = load_all(options.settings, store, clock, lambda part: None)
+    if over.is_set():
+        return code
+    assembly = Assembly(
+        options=options, timing=real_timing(clock), views=NoWindow(), models=models, store=store, must_answer=True
+    )
+    assembly.on_quit(over.set)
+    program = RunningProgram(assembly)
+    try:
+        program.start()
+        if options.control is not None:
+            acknowledge = assembly.acknowledge if options.events is not None else print_ack
+            ControlChannel(submit=program.submit, acknowledge=acknowledge, dump=lambda: _dump(program)).start(options.control)
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        over.wait()
+    except BaseException:
+        program.stop(code=3)
+        raise
+    program.stop(code=code)
+    return code
+
+
+def _dump(program: RunningProgram) -> Mapping[str, Any]:
+    return {"widgets": [], "state": {json_name(key): value for key, value in program.state().items()}}
