@@ -146,9 +146,7 @@ def _named(usable: Sequence[DeviceInfo], name: str, direction: str) -> DeviceInf
         matches = matches or [device for device in usable if wanted and wanted in device.name.casefold()]
     if not matches:
         names = ", ".join(dict.fromkeys(device.name for device in usable)) or "none"
-        raise InputError(
-            "device_unknown", f"unknown {direction} device {name!r}; there are: {names}", part="devices"
-        )
+        raise InputError("device_unknown", f"unknown {direction} device {name!r}; there are: {names}", part="devices")
     return matches[0]
 
 
@@ -234,9 +232,8 @@ class _Stream:
                 continue
             self._stream = stream
             return
-        raise PartFailed(
-            "device_failed", f"{self.kind} device {device.name} cannot be opened: {error}", part="devices", recoverable=True
-        ) from error
+        message = f"{self.kind} device {device.name} cannot be opened: {error}"
+        raise PartFailed("device_failed", message, part="devices", recoverable=True) from error
 
     def _prepare(self, rate_hz: int) -> None:
         self._time = StreamClock(rate_hz, self.latency_s)
@@ -259,7 +256,9 @@ class CaptureStream(_Stream):
         self._on_block = on_block
         self._mono: Samples = np.zeros(_MAX_BLOCK, dtype=np.float32)
 
-    def open(self, device: DeviceInfo, latency: float | str = "low", prepare: Callable[[int], None] | None = None) -> None:
+    def open(
+        self, device: DeviceInfo, latency: float | str = "low", prepare: Callable[[int], None] | None = None
+    ) -> None:
         """Open `device`; `prepare(rate_hz)` runs before the first block.
 
         Raises:
@@ -304,7 +303,9 @@ class PlaybackStream(_Stream):
         self._on_underflow = on_underflow
         self._mono: Samples = np.zeros(_MAX_BLOCK, dtype=np.float32)
 
-    def open(self, device: DeviceInfo, latency: float | str = "low", prepare: Callable[[int], None] | None = None) -> None:
+    def open(
+        self, device: DeviceInfo, latency: float | str = "low", prepare: Callable[[int], None] | None = None
+    ) -> None:
         """Open `device`; `prepare(rate_hz)` runs before the first block.
 
         Raises:

@@ -44,7 +44,7 @@ _RECENT_S = 10.0
 _MUTE_RAMP_S = 0.02
 _PURGED_KEPT = 256
 _ACK_LIMIT_S = 1.0
-_STARVED_AFTER_S = 0.08
+_STARVED_AFTER_S = 0.38
 _SOURCE = "player"
 
 
@@ -424,7 +424,7 @@ class Player:
         item.is_running = True
         late_s = report.at_s - self._last_end_s
         if self._last_generation == segment.generation_id and segment.intent_id not in self._resumed:
-            self.starved += _STARVED_AFTER_S + 0.3 < late_s
+            self.starved += late_s > _STARVED_AFTER_S
         resumed = self._resumed.pop(segment.intent_id, None)
         if resumed is not None:
             self._tell(
@@ -562,7 +562,8 @@ class Player:
             pcm = self._resample(old.pcm, old.rate_hz, rate_hz)
         else:
             count = round(len(old.pcm) * rate_hz / old.rate_hz)
-            pcm = np.interp(np.linspace(0, len(old.pcm) - 1, count), np.arange(len(old.pcm)), old.pcm).astype(np.float32)
+            places = np.linspace(0, len(old.pcm) - 1, count)
+            pcm = np.interp(places, np.arange(len(old.pcm)), old.pcm).astype(np.float32)
         item.segment = dataclasses.replace(old, pcm=pcm, rate_hz=rate_hz)
         item.start = min(round(item.start * rate_hz / old.rate_hz), len(pcm))
         item.position = min(round(item.position * rate_hz / old.rate_hz), len(pcm))

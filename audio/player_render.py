@@ -308,7 +308,9 @@ class Renderer:
         if is_current:
             self.sounding = None
             self._pause_left = 0
-        self.reports.append(Report(kind=ReportKind.STOPPED, at_s=dac_s, end_s=max(dac_s, self._still_s()), token=command.token))
+        self.reports.append(
+            Report(kind=ReportKind.STOPPED, at_s=dac_s, end_s=max(dac_s, self._still_s()), token=command.token)
+        )
 
     def _still_s(self) -> float:
         """Return when the sound that is already in the device's buffer will be over, if nothing else plays."""

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from audio.tts import normalise_en, normalise_zh
 from orchestrator.speech.words import ends_clause, ends_sentence, has_cjk, word_spans
 
+_QUOTES = "\"'“”‘’「」『』（）()[]《》<>*_`~"
+_CLOSING = ".,;:!?，；：。！？、…—\"'”’)）-"
+_OPENING = "\"'“‘(（…—·•"
 _QUESTION = ("?", "？")
 _EXCLAMATION = ("!", "！")
 
@@ -61,7 +64,7 @@ def sentence(words: tuple[SpokenWord, ...], language: str) -> str:
 
 def _strip(word: str) -> str:
     """Drop punctuation around `word`, but not what belongs to it (a sign, a currency, a per cent, a degree)."""
-    return word.strip("\"'“”‘’「」『』（）()[]《》<>*_`~").rstrip(".,;:!?，；：。！？、…—\"'”’)）-").lstrip("\"'“‘(（…—·•")
+    return word.strip(_QUOTES).rstrip(_CLOSING).lstrip(_OPENING)
 
 
 def _mark(word: str, language: str) -> str:

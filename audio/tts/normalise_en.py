@@ -13,32 +13,64 @@ from audio.tts.numerals import (
 )
 
 _MONTHS = (
-    "January February March April May June July August September October November December"
-).split()
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
 _MONTH_WORDS = {name.lower() for name in _MONTHS}
 _MONTH_SHORT = {name[:3].lower(): name for name in _MONTHS if name != "May"} | {"sept": "September"}
-_YEAR_BEFORE = frozenset({"in", "since", "year", "of", "until", "by", "from", "before", "after", "spring", "summer", "autumn", "fall", "winter"})
+_YEAR_BEFORE = frozenset(
+    (
+        "in",
+        "since",
+        "year",
+        "of",
+        "until",
+        "by",
+        "from",
+        "before",
+        "after",
+        "spring",
+        "summer",
+        "autumn",
+        "fall",
+        "winter",
+    )
+)
 _ABBREVIATIONS = {
-    "dr": "doctor", "mr": "mister", "mrs": "missus", "ms": "miz", "prof": "professor", "st": "saint", "jr": "junior",
-    "sr": "senior", "vs": "versus", "etc": "et cetera", "e.g": "for example", "i.e": "that is", "approx": "approximately",
-    "dept": "department", "est": "estimated", "fig": "figure", "inc": "incorporated", "ltd": "limited", "mt": "mount",
-    "no": "number", "vol": "volume", "a.m": "a m", "p.m": "p m", "tel": "telephone",
+    "dr": "doctor", "mr": "mister", "mrs": "missus", "ms": "miz", "prof": "professor", "st": "saint",
+    "jr": "junior", "sr": "senior", "vs": "versus", "etc": "et cetera", "e.g": "for example", "i.e": "that is",
+    "approx": "approximately", "dept": "department", "est": "estimated", "fig": "figure", "inc": "incorporated",
+    "ltd": "limited", "mt": "mount", "no": "number", "vol": "volume", "a.m": "A M", "p.m": "P M",
+    "tel": "telephone",
 }  # fmt: skip
 _DOT_NEEDED = frozenset({"no", "fig", "st", "mt", "est", "inc", "vol", "tel", "sr", "jr", "ms"})
 _UNITS = {
-    "km": "kilometer", "m": "meter", "cm": "centimeter", "mm": "millimeter", "mi": "mile", "ft": "foot", "kg": "kilogram",
-    "g": "gram", "mg": "milligram", "lb": "pound", "lbs": "pound", "oz": "ounce", "l": "liter", "ml": "milliliter",
-    "h": "hour", "hr": "hour", "hrs": "hour", "min": "minute", "mins": "minute", "s": "second", "sec": "second",
-    "ms": "millisecond", "kb": "kilobyte", "mb": "megabyte", "gb": "gigabyte", "tb": "terabyte", "kw": "kilowatt",
-    "kwh": "kilowatt hour", "w": "watt", "v": "volt", "hz": "hertz", "khz": "kilohertz", "mhz": "megahertz",
-    "ghz": "gigahertz", "km/h": "kilometer per hour", "m/s": "meter per second", "mph": "mile per hour",
-    "°c": "degree celsius", "°f": "degree fahrenheit", "℃": "degree celsius", "℉": "degree fahrenheit", "°": "degree", "m²": "square meter",
+    "km": "kilometer", "m": "meter", "cm": "centimeter", "mm": "millimeter", "mi": "mile", "ft": "foot",
+    "kg": "kilogram", "g": "gram", "mg": "milligram", "lb": "pound", "lbs": "pound", "oz": "ounce",
+    "l": "liter", "ml": "milliliter", "h": "hour", "hr": "hour", "hrs": "hour", "min": "minute",
+    "mins": "minute", "s": "second", "sec": "second", "ms": "millisecond", "kb": "kilobyte", "mb": "megabyte",
+    "gb": "gigabyte", "tb": "terabyte", "kw": "kilowatt", "kwh": "kilowatt hour", "w": "watt", "v": "volt",
+    "hz": "hertz", "khz": "kilohertz", "mhz": "megahertz", "ghz": "gigahertz", "km/h": "kilometer per hour",
+    "m/s": "meter per second", "mph": "mile per hour", "°c": "degree celsius", "°f": "degree fahrenheit",
+    "℃": "degree celsius", "℉": "degree fahrenheit", "°": "degree", "m²": "square meter",
     "km²": "square kilometer", "k": "thousand", "%": "percent", "db": "decibel",
 }  # fmt: skip
 _UNCOUNTED = frozenset({"hertz", "kilohertz", "megahertz", "gigahertz", "percent", "thousand"})
-_MONEY = {"$": ("dollar", "cent"), "€": ("euro", "cent"), "£": ("pound", "penny"), "¥": ("yuan", "fen"), "￥": ("yuan", "fen")}
-_SYMBOLS = {"+": "plus", "=": "equals", "&": "and", "%": "percent", "@": "at", "×": "times", "÷": "divided by", "<": "less than", ">": "greater than", "#": "number", "°": "degrees"}
-_FRACTIONS = {(1, 2): "one half", (1, 3): "one third", (2, 3): "two thirds", (1, 4): "one quarter", (3, 4): "three quarters"}
+_MONEY = {
+    "$": ("dollar", "cent"), "€": ("euro", "cent"), "£": ("pound", "penny"), "¥": ("yuan", "fen"),
+    "￥": ("yuan", "fen"),
+}  # fmt: skip
+_SYMBOLS = {
+    "+": "plus", "=": "equals", "&": "and", "%": "percent", "@": "at", "×": "times", "÷": "divided by",
+    "<": "less than", ">": "greater than", "#": "number", "°": "degrees",
+}  # fmt: skip
+_FRACTIONS = {
+    (1, 2): "one half",
+    (1, 3): "one third",
+    (2, 3): "two thirds",
+    (1, 4): "one quarter",
+    (3, 4): "three quarters",
+}
 
 _NUMBER = r"(?P<sign>[-−+]?)(?P<whole>\d{1,3}(?:,\d{3})+|\d+)(?:\.(?P<fraction>\d+))?"
 _PLAIN = re.compile(_NUMBER)
@@ -46,7 +78,10 @@ _COUNT = re.compile(r"[-−+]?[\d.,]*(?:[-–~]?[\d.,]*\d)")
 _WITH_UNIT = re.compile(_NUMBER + r"(?P<unit>[A-Za-z°℃℉%²/]+)")
 _WITH_MONEY = re.compile(r"(?P<currency>[$€£¥￥])" + _NUMBER + r"(?P<scale>[kKmMbB]?)")
 _TIME = re.compile(r"(?P<h>[01]?\d|2[0-4]):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?(?P<half>[ap]m)?", re.IGNORECASE)
-_ISO_DATE = re.compile(r"(?P<y>\d{4})-(?P<m>0?[1-9]|1[0-2])-(?P<d>0?[1-9]|[12]\d|3[01])(?:T(?P<time>\d\d:\d\d(?::\d\d)?)\S*)?")
+_ISO_DATE = re.compile(
+    r"(?P<y>\d{4})-(?P<m>0?[1-9]|1[0-2])-(?P<d>0?[1-9]|[12]\d|3[01])"
+    r"(?:T(?P<time>\d\d:\d\d(?::\d\d)?)\S*)?"
+)
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)", re.IGNORECASE)
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)[-–~](\d+(?:\.\d+)?)(\D*)")
 _FRACTION = re.compile(r"(\d{1,3})/(\d{1,3})")
@@ -66,6 +101,8 @@ def say(word: str, *, before: str, after: str) -> tuple[str, bool]:
         return _SYMBOLS[lower], False
     if lower in _UNITS and _COUNT.fullmatch(before):
         return _unit(lower, is_one=before in ("1", "1.0")), True
+    if lower in ("am", "pm") and before[:1].isdigit():
+        return f"{word[0].upper()} M", False
     if lower in _ABBREVIATIONS and (lower not in _DOT_NEEDED or _is_short_form(word, after)):
         return _ABBREVIATIONS[lower], True
     if lower in _MONTH_SHORT and (after[:1].isdigit() or before[:1].isdigit()):
@@ -98,7 +135,7 @@ def _say_digits(word: str, lower: str, *, before: str, after: str) -> str:  # no
     if match := _ORDINAL.fullmatch(word):
         return english_ordinal(int(match[1]))
     if match := _HALF_DAY.fullmatch(word):
-        return f"{english_cardinal(int(match[1]))} {match[2].lower()} m"
+        return f"{english_cardinal(int(match[1]))} {match[2].upper()} M"
     if match := _DOTTED.fullmatch(word):
         parts = [english_cardinal(int(part)) for part in lower.lstrip("v").split(".")]
         return ("version " if lower.startswith("v") else "") + " point ".join(parts)
@@ -109,14 +146,28 @@ def _say_digits(word: str, lower: str, *, before: str, after: str) -> str:  # no
     if (match := _DECADE.fullmatch(word)) and (match[1].endswith("0") and len(match[1]) in (2, 4)):
         return _decade(int(match[1]))
     if (match := _WITH_UNIT.fullmatch(word)) and match["unit"].lower() in _UNITS:
-        return f"{_number(match)} {_unit(match['unit'].lower(), is_one=match['whole'] == '1' and not match['fraction'])}"
-    if (match := _RANGE.fullmatch(word)) and _GROUPED.fullmatch(word) is None or (match and len(match[1]) == len(match[2]) == 4):
-        tail = _UNITS.get(match[3].lower())
-        ends = [_say_digits(end, end, before="in" if len(end) == 4 else "", after="") for end in match.group(1, 2)]
-        return " to ".join(ends) + (f" {_unit(match[3].lower(), is_one=False)}" if tail else match[3] and f" {match[3]}")
+        is_one = match["whole"] == "1" and not match["fraction"]
+        return f"{_number(match)} {_unit(match['unit'].lower(), is_one=is_one)}"
+    if (match := _RANGE.fullmatch(word)) and (not _GROUPED.fullmatch(word) or _is_range(match)):
+        return _range(match)
     if _GROUPED.fullmatch(word):
         return ", ".join(english_digits(part) for part in word.lstrip("+").split("-"))
     return _mixed(word)
+
+
+def _is_range(match: re.Match[str]) -> bool:
+    """Tell 10-15 and 1999-2005 from a telephone number."""
+    low, high = match[1], match[2]
+    return len(low) == len(high) and len(low) in (2, 4) and int(low) < int(high)
+
+
+def _range(match: re.Match[str]) -> str:
+    ends = [_say_digits(end, end, before="in" if len(end) == 4 else "", after="") for end in match.group(1, 2)]
+    tail = match[3].lower()
+    said = " to ".join(ends)
+    if not tail:
+        return said
+    return f"{said} {_unit(tail, is_one=False) if tail in _UNITS else match[3]}"
 
 
 def _time(match: re.Match[str], *, is_half_day: bool) -> str:
@@ -129,7 +180,7 @@ def _time(match: re.Match[str], *, is_half_day: bool) -> str:
     if match["s"] and int(match["s"]):
         said += f" and {english_cardinal(int(match['s']))} seconds"
     if match["half"]:
-        said += f" {match['half'][0].lower()} m"
+        said += f" {match['half'][0].upper()} M"
     return said
 
 
@@ -149,7 +200,7 @@ def _plain(match: re.Match[str], *, before: str, after: str) -> str:
     near_year = before in _YEAR_BEFORE or before in _MONTH_WORDS or (before.isdigit() and len(before) <= 2) or not after
     if is_bare and len(whole) == 4 and 1100 <= int(whole) <= 2099 and near_year:
         return english_year(int(whole))
-    if is_bare and len(whole) > 1 and whole.startswith("0") or len(whole) > 15:
+    if (is_bare and len(whole) > 1 and whole.startswith("0")) or len(whole) > 15:
         return english_digits(whole.replace(",", ""))
     return _number(match)
 
@@ -200,14 +251,20 @@ def _decade(number: int) -> str:
     return said[:-1] + "ies" if said.endswith("y") else said + "s"
 
 
+def _part(number: str) -> str:
+    whole, _, fraction = number.partition(".")
+    if fraction:
+        return english_decimal(whole, fraction)
+    is_spelled = (whole.startswith("0") and len(whole) > 1) or len(whole) > 15
+    return english_digits(whole) if is_spelled else english_cardinal(int(whole))
+
+
 def _mixed(word: str) -> str:
     """Say letters and digits that stand together, part by part: A4, 221B, B2B, GPT-4."""
     parts: list[str] = []
     for part in re.findall(r"\d+(?:\.\d+)?|[^\d\W]+|[^\w\s]", word.replace("_", " ")):
         if part[0].isdigit():
-            whole, _, fraction = part.partition(".")
-            spelled = whole.startswith("0") and len(whole) > 1
-            parts.append(english_decimal(whole, fraction) if fraction else english_digits(whole) if spelled else english_cardinal(int(whole)) if len(whole) < 16 else english_digits(whole))
+            parts.append(_part(part))
         elif part[0].isalpha():
             parts.append(part)
         elif part in _SYMBOLS or part == "/":

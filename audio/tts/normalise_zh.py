@@ -7,15 +7,23 @@ import re
 from audio.tts.numerals import chinese_cardinal, chinese_decimal, chinese_digits
 
 _UNITS = {
-    "km": "公里", "m": "米", "cm": "厘米", "mm": "毫米", "kg": "公斤", "g": "克", "mg": "毫克", "l": "升", "ml": "毫升",
-    "h": "小时", "min": "分钟", "s": "秒", "ms": "毫秒", "km/h": "公里每小时", "m/s": "米每秒", "°c": "摄氏度", "℃": "摄氏度",
-    "°f": "华氏度", "℉": "华氏度", "°": "度", "kb": "千字节", "mb": "兆", "gb": "吉字节", "tb": "太字节", "kw": "千瓦", "kwh": "千瓦时",
-    "w": "瓦", "v": "伏", "hz": "赫兹", "khz": "千赫兹", "mhz": "兆赫", "ghz": "吉赫", "m²": "平方米", "km²": "平方公里", "k": "千",
-    "db": "分贝",
+    "km": "公里", "m": "米", "cm": "厘米", "mm": "毫米", "kg": "公斤", "g": "克", "mg": "毫克", "l": "升",
+    "ml": "毫升", "h": "小时", "min": "分钟", "s": "秒", "ms": "毫秒", "km/h": "公里每小时", "m/s": "米每秒",
+    "°c": "摄氏度", "℃": "摄氏度", "°f": "华氏度", "℉": "华氏度", "°": "度", "kb": "千字节", "mb": "兆",
+    "gb": "吉字节", "tb": "太字节", "kw": "千瓦", "kwh": "千瓦时", "w": "瓦", "v": "伏", "hz": "赫兹",
+    "khz": "千赫兹", "mhz": "兆赫", "ghz": "吉赫", "m²": "平方米", "km²": "平方公里", "k": "千", "db": "分贝",
 }  # fmt: skip
-_MONEY = {"$": "美元", "€": "欧元", "£": "英镑", "¥": "元", "￥": "元"}
-_SYMBOLS = {"+": "加", "=": "等于", "&": "和", "%": "百分号", "@": "at", "×": "乘以", "÷": "除以", "<": "小于", ">": "大于", "#": "井号", "°": "度"}
-_ABBREVIATIONS = {"dr": "博士", "mr": "先生", "mrs": "太太", "ms": "女士", "vs": "对", "etc": "等等", "no": "第", "e.g": "例如", "i.e": "也就是"}
+_MONEY = {
+    "$": "美元", "€": "欧元", "£": "英镑", "¥": "元", "￥": "元",
+}  # fmt: skip
+_SYMBOLS = {
+    "+": "加", "=": "等于", "&": "和", "%": "百分号", "@": "at", "×": "乘以", "÷": "除以", "<": "小于",
+    ">": "大于", "#": "井号", "°": "度",
+}  # fmt: skip
+_ABBREVIATIONS = {
+    "dr": "博士", "mr": "先生", "mrs": "太太", "ms": "女士", "vs": "对", "etc": "等等", "no": "第",
+    "e.g": "例如", "i.e": "也就是",
+}  # fmt: skip
 _TWO_AS_LIANG = frozenset("个位只条件张本辆台双次天块岁杯瓶顿家间座首句场碗份套朵匹头棵段")
 
 _NUMBER = r"(?P<sign>[-−+]?)(?P<whole>\d{1,3}(?:,\d{3})+|\d+)(?:\.(?P<fraction>\d+))?"
@@ -25,7 +33,10 @@ _WITH_UNIT = re.compile(_NUMBER + r"(?P<unit>[A-Za-z°℃℉²/]+)")
 _PERCENT = re.compile(_NUMBER + "[%％]")
 _WITH_MONEY = re.compile(r"(?P<currency>[$€£¥￥])" + _NUMBER)
 _TIME = re.compile(r"(?P<h>[01]?\d|2[0-4])[:：](?P<m>[0-5]\d)(?:[:：](?P<s>[0-5]\d))?")
-_ISO_DATE = re.compile(r"(?P<y>\d{4})-(?P<m>0?[1-9]|1[0-2])-(?P<d>0?[1-9]|[12]\d|3[01])(?:T(?P<time>\d\d:\d\d(?::\d\d)?)\S*)?")
+_ISO_DATE = re.compile(
+    r"(?P<y>\d{4})-(?P<m>0?[1-9]|1[0-2])-(?P<d>0?[1-9]|[12]\d|3[01])"
+    r"(?:T(?P<time>\d\d:\d\d(?::\d\d)?)\S*)?"
+)
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)([%％]?)[-–~～](\d+(?:\.\d+)?)(\D*)")
 _FRACTION = re.compile(r"(\d{1,3})/(\d{1,3})")
 _DOTTED = re.compile(r"[vV]?\d+(?:\.\d+){2,}")
@@ -49,9 +60,10 @@ def say(word: str, *, before: str, after: str) -> tuple[str, bool]:
     return _say_digits(word, before=before, after=after), False
 
 
-def _say_digits(word: str, *, before: str, after: str) -> str:  # noqa: C901 - one line per written form
+def _say_digits(word: str, *, before: str, after: str) -> str:
     if match := _ISO_DATE.fullmatch(word):
-        said = f"{chinese_digits(match['y'])}年{chinese_cardinal(int(match['m']))}月{chinese_cardinal(int(match['d']))}日"
+        month, day = chinese_cardinal(int(match["m"])), chinese_cardinal(int(match["d"]))
+        said = f"{chinese_digits(match['y'])}年{month}月{day}日"
         return said + (_say_digits(match["time"], before="", after="") if match["time"] else "")
     if match := _TIME.fullmatch(word):
         return _time(match)
@@ -61,7 +73,8 @@ def _say_digits(word: str, *, before: str, after: str) -> str:  # noqa: C901 - o
     if match := _WITH_MONEY.fullmatch(word):
         return _number(match) + _MONEY[match["currency"]]
     if _DOTTED.fullmatch(word):
-        return ("版本" if word[0] in "vV" else "") + "点".join(chinese_cardinal(int(part)) for part in word.lstrip("vV").split("."))
+        said = "点".join(chinese_cardinal(int(part)) for part in word.lstrip("vV").split("."))
+        return f"版本{said}" if word[0] in "vV" else said
     if match := _FRACTION.fullmatch(word):
         return f"{chinese_cardinal(int(match[2]))}分之{chinese_cardinal(int(match[1]))}"
     if match := _PLAIN.fullmatch(word):
@@ -72,8 +85,9 @@ def _say_digits(word: str, *, before: str, after: str) -> str:  # noqa: C901 - o
         return "，".join(chinese_digits(part) for part in word.lstrip("+").split("-"))
     if match := _RANGE.fullmatch(word):
         tail = match[4]
-        ends = [_say_digits(end + (tail if tail in ("%", "％") else ""), before="", after="") for end in match.group(1, 3)]
-        return "到".join(ends) + ("" if tail in ("%", "％") else _UNITS.get(tail.lower(), tail))
+        per_cent = "%" if tail in ("%", "％") else ""
+        ends = [_say_digits(end + per_cent, before="", after="") for end in match.group(1, 3)]
+        return "到".join(ends) + ("" if per_cent else _UNITS.get(tail.lower(), tail))
     return _mixed(word)
 
 
@@ -114,7 +128,10 @@ def _mixed(word: str) -> str:
     for part in re.findall(r"\d+(?:\.\d+)?|[^\d\W]+|[^\w\s]", word.replace("_", " ")):
         if part[0].isdigit():
             whole, _, fraction = part.partition(".")
-            parts.append(chinese_decimal(whole, fraction) if fraction else chinese_cardinal(int(whole)) if len(whole) < 8 else chinese_digits(whole))
+            if fraction:
+                parts.append(chinese_decimal(whole, fraction))
+            else:
+                parts.append(chinese_cardinal(int(whole)) if len(whole) < 8 else chinese_digits(whole))
         elif part[0].isalpha():
             parts.append(part)
         elif part in _SYMBOLS:

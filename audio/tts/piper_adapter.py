@@ -36,7 +36,7 @@ class PiperSynthesiser:
     Speech volume and speed are set once; a higher `speed` talks faster.
     """
 
-    def __init__(self, voice_path: Path, *, speed: float = 1.0, volume: float = 1.0, threads: int = 1) -> None:
+    def __init__(self, voice_path: Path, *, speed: float = 1.0, volume: float = 0.7, threads: int = 1) -> None:
         """Load `voice_path` (a `.onnx` file with its `.onnx.json` beside it).
 
         Raises:
@@ -92,7 +92,8 @@ class PiperSynthesiser:
         try:
             chunks = list(self._voice.synthesize(spoken, self._options, include_alignments=True))
         except Exception as error:
-            raise PartFailed("tts_failed", f"the voice {self._name} failed: {error}", part="tts", recoverable=True) from error
+            message = f"the voice {self._name} failed: {error}"
+            raise PartFailed("tts_failed", message, part="tts", recoverable=True) from error
         if not chunks or not any(len(chunk.audio_float_array) for chunk in chunks):
             raise PartFailed("tts_empty", "the voice has no sound for this text", part="tts", recoverable=True)
         pcm = np.concatenate([chunk.audio_float_array for chunk in chunks]).astype(np.float32, copy=False)

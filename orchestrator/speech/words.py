@@ -65,15 +65,17 @@ def word_spans(text: str) -> tuple[WordSpan, ...]:
             continue
         # Closing punctuation glued to the front of a piece after a Chinese character (好,ok) belongs to that character.
         if pending_start is None and bounds and bounds[-1][1] == start:
-            lead = 0
-            while lead < len(piece) and not is_pronounced(piece[lead]) and piece[lead] not in _OPENING and piece[lead] not in "$￥¥€£-+":
-                lead += 1
+            lead = next((at for at, char in enumerate(piece) if _begins_word(char)), len(piece))
             if lead:
                 bounds[-1] = (bounds[-1][0], start + lead)
                 start += lead
         bounds.append((pending_start if pending_start is not None else start, end))
         pending_start = None
     return tuple(WordSpan(text=text[start:end], char_start=start, char_end=end) for start, end in bounds)
+
+
+def _begins_word(char: str) -> bool:
+    return is_pronounced(char) or char in _OPENING or char in "$￥¥€£-−+"
 
 
 def _opens(piece: str, text: str, end: int) -> bool:

@@ -76,7 +76,12 @@ def segment(name="i-1", generation=G1, text=TEXT, word_s=0.4, level=0.5, tail_s=
     spans = word_spans(text)
     words = tuple(
         TimedWord(
-            index=i, text=s.text, char_start=s.char_start, char_end=s.char_end, start_s=i * word_s, end_s=(i + 1) * word_s
+            index=i,
+            text=s.text,
+            char_start=s.char_start,
+            char_end=s.char_end,
+            start_s=i * word_s,
+            end_s=(i + 1) * word_s,
         )
         for i, s in enumerate(spans)
     )

@@ -1,0 +1,88 @@
+"""The espeak-ng program: a plain voice for languages the chosen voice cannot say. Word times are estimated."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import numpy as np
+
+from audio.ports import Samples
+from audio.tts.normalise import normalise, sentence
+from audio.tts.timing import estimate_words
+from audio.tts.visemes import visemes_from_loudness
+from audio.tts.voice import Utterance
+from orchestrator.contracts.errors import PartFailed
+
+_PROGRAM = "espeak-ng"
+_VOICES = {"en": "en-us", "zh": "cmn"}
+_WORDS_PER_MINUTE = 165
+_TIMEOUT_S = 15.0
+_HEADER_BYTES = 44
+_SILENCE_LEVEL = 0.004
+
+
+class EspeakSynthesiser:
+    """Speaks by starting the program once per sentence."""
+
+    def __init__(self, program: str | None = None, *, speed: float = 1.0, volume: float = 0.6) -> None:
+        """Use `program` (default: espeak-ng on the path; without it the voice speaks no language)."""
+        self._program = program if program is not None else shutil.which(_PROGRAM)
+        self._speed = speed
+        self._volume = volume
+
+    @property
+    def name(self) -> str:
+        """Name of the voice."""
+        return _PROGRAM
+
+    def speaks(self, language: str) -> bool:
+        """Whether the program is there and has a voice for `language`."""
+        return self._program is not None and language in _VOICES
+
+    def synthesise(self, text: str, *, language: str) -> Utterance:
+        """Speak `text`.
+
+        Raises:
+            PartFailed: the program is missing, failed or took too long.
+        """
+        if self._program is None:
+            raise PartFailed("espeak_missing", "espeak-ng is not installed", part="tts", recoverable=True)
+        spoken = sentence(normalise(text, language), language)
+        speed = str(round(_WORDS_PER_MINUTE * self._speed))
+        command = [self._program, "-v", _VOICES.get(language, language), "-s", speed, "--stdin", "--stdout", "-b", "1"]
+        try:
+            done = subprocess.run(
+                command, input=spoken.encode("utf-8"), capture_output=True, timeout=_TIMEOUT_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise PartFailed("espeak_failed", f"espeak-ng failed: {error}", part="tts", recoverable=True) from error
+        if done.returncode != 0 or len(done.stdout) <= _HEADER_BYTES:
+            detail = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            message = f"espeak-ng failed: {detail[-1] if detail else 'no sound'}"
+            raise PartFailed("espeak_failed", message, part="tts", recoverable=True)
+        rate_hz = int.from_bytes(done.stdout[24:28], "little")
+        data = done.stdout[_HEADER_BYTES:]
+        pcm = np.frombuffer(data[: len(data) // 2 * 2], dtype="<i2").astype(np.float32) / 32768.0
+        return estimated_utterance(text, pcm * np.float32(self._volume), rate_hz)
+
+
+def estimated_utterance(text: str, pcm: Samples, rate_hz: int) -> Utterance:
+    """Put estimated word and mouth times on sound that came without any.
+
+    Raises:
+        PartFailed: there is only silence.
+    """
+    loud = np.flatnonzero(np.abs(pcm) > _SILENCE_LEVEL)
+    if not len(loud):
+        raise PartFailed("tts_empty", "the voice has no sound for this text", part="tts", recoverable=True)
+    first = max(0, int(loud[0]) - rate_hz // 100)
+    last = min(len(pcm), int(loud[-1]) + rate_hz // 16)
+    trimmed: Samples = np.array(pcm[first:last], dtype=np.float32)
+    return Utterance(
+        pcm=trimmed,
+        rate_hz=rate_hz,
+        words=estimate_words(text, start_s=0.0, end_s=(int(loud[-1]) + 1 - first) / rate_hz),
+        visemes=visemes_from_loudness(trimmed, rate_hz),
+        estimated=True,
+    )
