@@ -107,7 +107,7 @@ class AvatarPainter:
     def paint(self, painter: QPainter, base: QTransform, ratio: float, pose: Pose, mouth: Mouth, breath: float) -> None:
         """Paint the character.
 
-        `base` maps canvas units to the painter's, `ratio` is device pixels per unit of the painter, `breath` is -1 to 1.
+        `base` maps canvas units to the painter's, `ratio` is device pixels per painter's unit, `breath` is -1 to 1.
         """
         to_device = base * QTransform.fromScale(ratio, ratio)
         places = self._places(pose, breath)

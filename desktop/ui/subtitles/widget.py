@@ -49,7 +49,7 @@ class SubtitleWidget(QWidget):
         super().__init__()
         self.setObjectName("subtitles")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        self.setMinimumHeight(12 * GRID_PX)
+        self.setMinimumHeight(8 * GRID_PX)
         self._bridge = bridge
         self._theme = theme
         self._translator = translator
