@@ -7,12 +7,12 @@ import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from audio.player_ledger import PlayedSegment, RecentText
+from audio.player_ledger import Hold, PlayedSegment, RecentText, Resumed, Stop
+from audio.player_level import VoiceLevel
+from audio.player_outbox import Outbox, PlayerListener
 from audio.player_render import (
     Freeze,
     Play,
@@ -22,18 +22,15 @@ from audio.player_render import (
     Report,
     ReportKind,
     Segment,
-    SetGain,
 )
 from audio.ports import Audible, Samples
 from orchestrator.clock import Clock
 from orchestrator.contracts.events import (
-    Event,
     OutputCut,
     OutputDuck,
     OutputResume,
     OutputStateChanged,
     OutputUnduck,
-    Payload,
 )
 from orchestrator.contracts.ids import GenerationId, IntentId
 from orchestrator.contracts.ports import EventSink
@@ -41,49 +38,10 @@ from orchestrator.contracts.ports import EventSink
 __all__ = ["Player", "PlayerListener", "ReferenceSink", "Segment"]
 
 _RECENT_S = 10.0
-_MUTE_RAMP_S = 0.02
 _PURGED_KEPT = 256
 _ACK_LIMIT_S = 1.0
 _STARVED_AFTER_S = 0.38
 _SOURCE = "player"
-
-
-class PlayerListener(Protocol):
-    """Hears of the life of the segments; called by the thread that polls, holds or purges, without a lock."""
-
-    def on_playing(self, intent_id: IntentId) -> None:
-        """The sound of the intent began or goes on."""
-        ...
-
-    def on_held(self, generation_id: GenerationId) -> None:
-        """The sound of the generation was stopped and is kept."""
-        ...
-
-    def on_played(self, intent_id: IntentId) -> None:
-        """The last sample of the intent has sounded."""
-        ...
-
-
-@dataclass(slots=True, kw_only=True)
-class _Hold:
-    token: int
-    attempts: int = 0
-    is_stopped: bool = False
-    is_resume_wanted: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Stop:
-    generation_id: GenerationId | None
-    is_hold: bool
-    asked_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Resumed:
-    from_word: str | None
-    repeated_words: int
-    attempt: int
 
 
 class Player:
@@ -109,30 +67,24 @@ class Player:
         """Play at `rate_hz`. `resample(pcm, from_hz, to_hz)` is needed only if the device's rate changes."""
         self._clock = clock
         self._events = events
-        self.listener = listener
         self._resample = resample
         self._renderer = Renderer(rate_hz, reference)
         self._lock = threading.Lock()
-        # Keeps the order of events when two threads post at once; re-entrant, for sinks that act at once.
-        self._post_lock = threading.RLock()
+        self._outbox = Outbox(events, _SOURCE, self._lock, listener)
+        self._level = VoiceLevel(self._renderer.commands)
         self._items: list[PlayedSegment] = []
         self._leaving: dict[IntentId, tuple[PlayedSegment, int]] = {}
-        self._held: dict[GenerationId, _Hold] = {}
+        self._held: dict[GenerationId, Hold] = {}
         self._attempts: OrderedDict[GenerationId, int] = OrderedDict()
         self._purged: OrderedDict[GenerationId, None] = OrderedDict()
-        self._stops: dict[int, _Stop] = {}
-        self._gain_asks: dict[int, tuple[float, float]] = {}
-        self._resumed: dict[IntentId, _Resumed] = {}
+        self._stops: dict[int, Stop] = {}
+        self._resumed: dict[IntentId, Resumed] = {}
         self._tokens = itertools.count(1)
         self._recent = RecentText(_RECENT_S * 2)
         self._is_attached = True
-        self._is_ducked = False
-        self._is_muted = False
         self._is_speaking = False
         self._last_end_s = -1e9
         self._last_generation: GenerationId | None = None
-        self._outbox: list[tuple[Payload, GenerationId | None, IntentId | None]] = []
-        self._calls: list[Callable[[], None]] = []
         self.starved = 0
         self.underflows = 0
         self.refused = 0
@@ -165,7 +117,7 @@ class Player:
                     item.is_sent = False
                     if item.is_running:
                         item.rewind(held_s=float("inf"))
-        self._flush()
+        self._outbox.flush()
 
     def attach(self, rate_hz: int) -> None:
         """Go on with a device at `rate_hz`: call before its stream is opened."""
@@ -176,6 +128,10 @@ class Player:
                 self._renderer.set_rate(rate_hz)
             self._is_attached = True
             self._push()
+
+    def set_listener(self, listener: PlayerListener) -> None:
+        """Tell `listener` of the life of the segments from now on."""
+        self._outbox.listener = listener
 
     # --- control ------------------------------------------------------------------------------------------
 
@@ -195,7 +151,7 @@ class Player:
         segment = self._renderer.sounding
         if segment is None and now_s < self._renderer.sound_end_s:
             segment = self._renderer.last_segment
-        if segment is None or self._is_muted or not self._is_attached:
+        if segment is None or self._level.is_muted or not self._is_attached:
             return None
         if segment.generation_id in self._held or segment.generation_id in self._purged:
             return None
@@ -217,28 +173,17 @@ class Player:
     def duck(self, *, gain_db: float, ramp_s: float) -> None:
         """Lower the voice to `gain_db` within `ramp_s`, from the next block on."""
         with self._lock:
-            if self._is_ducked or self._is_muted:
-                return
-            self._is_ducked = True
-            self._ask_gain(gain_db, ramp_s)
+            self._level.duck(gain_db, ramp_s, self.rate_hz, next(self._tokens))
 
     def unduck(self, *, ramp_s: float) -> None:
         """Bring the voice back to full level within `ramp_s`."""
         with self._lock:
-            if not self._is_ducked or self._is_muted:
-                return
-            self._is_ducked = False
-            self._ask_gain(0.0, ramp_s)
+            self._level.unduck(ramp_s, self.rate_hz, next(self._tokens))
 
     def set_muted(self, on: bool) -> None:
         """Make the voice silent or audible again; what plays goes on unheard and its words are counted as shown."""
         with self._lock:
-            if on == self._is_muted:
-                return
-            self._is_muted = on
-            self._is_ducked = False
-            frames = int(_MUTE_RAMP_S * self.rate_hz)
-            self._renderer.commands.append(SetGain(target=0.0 if on else 1.0, frames=frames))
+            self._level.mute(on, self.rate_hz)
 
     def cut(self) -> GenerationId | None:
         """Fade out at once and hold what is unplayed; return the held generation, None if nothing was there."""
@@ -260,16 +205,15 @@ class Player:
             if generation_id in self._held or generation_id in self._purged:
                 return
             token = next(self._tokens)
-            self._held[generation_id] = _Hold(token=token, attempts=self._attempts.get(generation_id, 0))
+            self._held[generation_id] = Hold(token=token, attempts=self._attempts.get(generation_id, 0))
             behind = list(itertools.dropwhile(lambda item: item.generation_id != generation_id, self._items))
             for item in behind:
                 item.is_sent = False
-            self._is_ducked = False
+            self._level.note_cut()
             stopped = frozenset(item.segment.intent_id for item in behind)
             self._send_stop(Freeze(intents=stopped, token=token), generation_id, is_hold=True)
-        if self.listener is not None:
-            self.listener.on_held(generation_id)
-        self._flush()
+            self._outbox.held(generation_id)
+        self._outbox.flush()
 
     def resume(self, generation_id: GenerationId) -> None:
         """Go on with a held generation from the start of the cut word (of its clause if < 1 s was left)."""
@@ -281,7 +225,7 @@ class Player:
                 self._resume_now(generation_id)
             else:
                 hold.is_resume_wanted = True
-        self._flush()
+        self._outbox.flush()
 
     def purge(self, generation_id: GenerationId) -> None:
         """Stop and forget everything of the generation, for good; `output:state` stopped acknowledges."""
@@ -304,9 +248,9 @@ class Player:
                 command = Remove(generation_id=generation_id, intent_id=None, token=token)
                 self._send_stop(command, generation_id, is_hold=False)
             else:
-                self._tell(OutputStateChanged(state="stopped", at_s=self._clock.monotonic_s()), generation_id)
+                self._outbox.tell(OutputStateChanged(state="stopped", at_s=self._clock.monotonic_s()), generation_id)
             self._push()
-        self._flush()
+        self._outbox.flush()
 
     def withdraw(self, intent_id: IntentId) -> bool:
         """Stop and forget one intent; the others go on. False if it is not here."""
@@ -323,7 +267,7 @@ class Player:
                 command = Remove(generation_id=None, intent_id=intent_id, token=token)
                 self._send_stop(command, None, is_hold=False)
             self._push()
-        self._flush()
+        self._outbox.flush()
         return True
 
     def take_back(self) -> list[tuple[IntentId, int]]:
@@ -355,7 +299,7 @@ class Player:
                 self._renderer.settle(now_s)
             self._drain(now_s, is_everything_due=not self._is_attached)
             self._close_unanswered(now_s)
-        self._flush()
+        self._outbox.flush()
 
     # --- inside, under the lock ---------------------------------------------------------------------------
 
@@ -370,14 +314,8 @@ class Player:
                 item.is_sent = True
                 self._renderer.commands.append(Play(segment=item.segment, start=item.start))
 
-    def _ask_gain(self, gain_db: float, ramp_s: float) -> None:
-        token = next(self._tokens)
-        self._gain_asks[token] = (gain_db, ramp_s)
-        frames = max(1, int(ramp_s * self.rate_hz))
-        self._renderer.commands.append(SetGain(target=10.0 ** (gain_db / 20.0), frames=frames, token=token))
-
     def _send_stop(self, command: Freeze | Remove, generation_id: GenerationId | None, *, is_hold: bool) -> None:
-        self._stops[command.token] = _Stop(
+        self._stops[command.token] = Stop(
             generation_id=generation_id, is_hold=is_hold, asked_s=self._clock.monotonic_s()
         )
         self._renderer.commands.append(command)
@@ -409,14 +347,14 @@ class Player:
             self._on_run_begun(item, report)
         item.position = report.end
         for word in item.take_finished_words():
-            said = dataclasses.replace(word, estimated=True) if self._is_muted else word
+            said = dataclasses.replace(word, estimated=True) if self._level.is_muted else word
             self._recent.add(segment, said)
-            self._tell(said, *ids)
+            self._outbox.tell(said, *ids)
         self._last_end_s = report.end_s
         self._last_generation = segment.generation_id
         if report.end >= len(segment.pcm):
             self._forget(item)
-            self._call_listener_played(segment.intent_id)
+            self._outbox.played(segment.intent_id)
 
     def _on_run_begun(self, item: PlayedSegment, report: Report) -> None:
         segment = item.segment
@@ -427,7 +365,7 @@ class Player:
             self.starved += late_s > _STARVED_AFTER_S
         resumed = self._resumed.pop(segment.intent_id, None)
         if resumed is not None:
-            self._tell(
+            self._outbox.tell(
                 OutputResume(
                     at_s=report.at_s,
                     from_word=resumed.from_word,
@@ -436,15 +374,13 @@ class Player:
                 ),
                 *ids,
             )
-        if not self._is_muted:
-            self._tell(item.first_sound(report.at_s), *ids)
+        if not self._level.is_muted:
+            self._outbox.tell(item.first_sound(report.at_s), *ids)
         if not self._is_speaking:
             self._is_speaking = True
-            self._tell(OutputStateChanged(state="speaking", at_s=report.at_s), segment.generation_id)
-        listener = self.listener
-        if listener is not None and not item.is_removed:
-            intent_id = segment.intent_id
-            self._calls.append(lambda: listener.on_playing(intent_id))
+            self._outbox.tell(OutputStateChanged(state="speaking", at_s=report.at_s), segment.generation_id)
+        if not item.is_removed:
+            self._outbox.playing(segment.intent_id)
 
     def _on_stopped(self, report: Report) -> None:
         stop = self._stops.pop(report.token, None)
@@ -455,14 +391,14 @@ class Player:
         if stop is None or stop.generation_id is None:
             return
         self._is_speaking = False
-        self._tell(OutputStateChanged(state="stopped", at_s=report.end_s), stop.generation_id)
+        self._outbox.tell(OutputStateChanged(state="stopped", at_s=report.end_s), stop.generation_id)
         if not stop.is_hold:
             return
         hold = self._held.get(stop.generation_id)
         if hold is None or hold.token != report.token:
             return
         hold.is_stopped = True
-        self._tell(OutputStateChanged(state="held", at_s=report.end_s), stop.generation_id)
+        self._outbox.tell(OutputStateChanged(state="held", at_s=report.end_s), stop.generation_id)
         if hold.is_resume_wanted:
             self._resume_now(stop.generation_id)
 
@@ -474,12 +410,12 @@ class Player:
         said = item.cut_report(report.end_s)
         if said is not None:
             self._recent.add(segment, said)
-            self._tell(said, *ids)
+            self._outbox.tell(said, *ids)
         if item.is_removed:
             held_s = 0.0
         else:
             held_s = sum(other.rest_s for other in self._items if other.generation_id == item.generation_id)
-        self._tell(
+        self._outbox.tell(
             OutputCut(
                 at_s=report.at_s,
                 last_sample_at_s=report.end_s,
@@ -492,17 +428,17 @@ class Player:
         item.is_running = False
 
     def _on_gain(self, report: Report) -> None:
-        ask = self._gain_asks.pop(report.token, None)
+        ask = self._level.begun(report.token)
         if ask is None:
             return
         gain_db, ramp_s = ask
         segment = self._renderer.sounding or self._renderer.last_segment
         generation_id = segment.generation_id if segment is not None else None
         kind = OutputDuck if gain_db < 0.0 else OutputUnduck
-        self._tell(kind(at_s=report.at_s, gain_db=gain_db, ramp_s=ramp_s), generation_id)
+        self._outbox.tell(kind(at_s=report.at_s, gain_db=gain_db, ramp_s=ramp_s), generation_id)
         if self._is_speaking:
             state = "ducked" if gain_db < 0.0 else "speaking"
-            self._tell(OutputStateChanged(state=state, at_s=report.at_s), generation_id)
+            self._outbox.tell(OutputStateChanged(state=state, at_s=report.at_s), generation_id)
 
     def _resume_now(self, generation_id: GenerationId) -> None:
         hold = self._held.pop(generation_id)
@@ -517,15 +453,17 @@ class Player:
             from_word, repeated = item.rewind(held_s)
             if item.start >= len(item.segment.pcm):
                 self._forget(item)
-                self._call_listener_played(item.segment.intent_id)
+                self._outbox.played(item.segment.intent_id)
                 continue
-            resumed = _Resumed(from_word=from_word, repeated_words=repeated, attempt=attempt)
+            resumed = Resumed(from_word=from_word, repeated_words=repeated, attempt=attempt)
             self._resumed[item.segment.intent_id] = resumed
             is_told = True
             break
         if not is_told:
             now_s = self._clock.monotonic_s()
-            self._tell(OutputResume(at_s=now_s, from_word=None, repeated_words=0, attempt=attempt), generation_id)
+            self._outbox.tell(
+                OutputResume(at_s=now_s, from_word=None, repeated_words=0, attempt=attempt), generation_id
+            )
         self._push()
 
     def _close_unanswered(self, now_s: float) -> None:
@@ -551,37 +489,11 @@ class Player:
         if not self._items:
             self._is_speaking = False
 
-    def _call_listener_played(self, intent_id: IntentId) -> None:
-        listener = self.listener
-        if listener is not None:
-            self._calls.append(lambda: listener.on_played(intent_id))
-
     def _convert(self, item: PlayedSegment, rate_hz: int) -> None:
         old = item.segment
         if self._resample is not None:
             pcm = self._resample(old.pcm, old.rate_hz, rate_hz)
         else:
-            count = round(len(old.pcm) * rate_hz / old.rate_hz)
-            places = np.linspace(0, len(old.pcm) - 1, count)
+            places = np.linspace(0, len(old.pcm) - 1, round(len(old.pcm) * rate_hz / old.rate_hz))
             pcm = np.interp(places, np.arange(len(old.pcm)), old.pcm).astype(np.float32)
-        item.segment = dataclasses.replace(old, pcm=pcm, rate_hz=rate_hz)
-        item.start = min(round(item.start * rate_hz / old.rate_hz), len(pcm))
-        item.position = min(round(item.position * rate_hz / old.rate_hz), len(pcm))
-
-    def _tell(
-        self, payload: Payload, generation_id: GenerationId | None = None, intent_id: IntentId | None = None
-    ) -> None:
-        self._outbox.append((payload, generation_id, intent_id))
-
-    def _flush(self) -> None:
-        """Post what was told and call the listener, without holding the lock."""
-        with self._post_lock:
-            with self._lock:
-                outbox, self._outbox = self._outbox, []
-                calls, self._calls = self._calls, []
-            for payload, generation_id, intent_id in outbox:
-                self._events.post(
-                    Event(payload=payload, source=_SOURCE, generation_id=generation_id, intent_id=intent_id)
-                )
-        for call in calls:
-            call()
+        item.convert(pcm, rate_hz)

@@ -3,16 +3,46 @@
 from __future__ import annotations
 
 import bisect
+import dataclasses
 from collections import deque
 from dataclasses import dataclass
 
 from audio.player_render import Segment
+from audio.ports import Samples
 from orchestrator.contracts.events import OutputFirstSound, OutputWord, TimedViseme, TimedWord
 from orchestrator.contracts.ids import GenerationId
 from orchestrator.speech.words import ends_clause
 
 _SHORT_REST_S = 1.0
 _EPSILON_S = 1e-4
+
+
+@dataclass(slots=True, kw_only=True)
+class Hold:
+    """A generation that is kept back; `is_stopped` once its sound has ended, `attempts` counts its resumes before."""
+
+    token: int
+    attempts: int = 0
+    is_stopped: bool = False
+    is_resume_wanted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """A stop that was asked for and is to be acknowledged; without a generation nobody waits for it."""
+
+    generation_id: GenerationId | None
+    is_hold: bool
+    asked_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """How a run that goes on began, until it sounds."""
+
+    from_word: str | None
+    repeated_words: int
+    attempt: int
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -41,6 +71,13 @@ class PlayedSegment:
     def rest_s(self) -> float:
         """Sound that has not been played."""
         return (len(self.segment.pcm) - self.position) / self.segment.rate_hz
+
+    def convert(self, pcm: Samples, rate_hz: int) -> None:
+        """Go on with the same sound at another rate."""
+        factor = rate_hz / self.segment.rate_hz
+        self.segment = dataclasses.replace(self.segment, pcm=pcm, rate_hz=rate_hz)
+        self.start = min(round(self.start * factor), len(pcm))
+        self.position = min(round(self.position * factor), len(pcm))
 
     def first_sound(self, at_s: float) -> OutputFirstSound:
         """Describe the run that begins at `at_s`."""

@@ -96,7 +96,7 @@ class SpeechWorker:
         self._noticed: set[str] = set()
         self.synthesised = 0
         self.failed = 0
-        player.listener = self
+        player.set_listener(self)
 
     # --- SpeechPort ---------------------------------------------------------------------------------------
 
