@@ -1,6 +1,7 @@
 """The one language of conditions and templates, compiled at load; evaluation never raises and is bounded.
 
-Names: `slots`, `context`, `world`, `vars`, `user`, `now`. Prompts know more (`PROMPT_NAMES`).
+Names: `slots`, `context`, `world`, `vars`, `user`, `now`. Prompts know more (`PROMPT_NAMES`). The caller's key
+`__language__` (`zh`, `en`) is for the filter `spoken` and not visible to authors.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from jinja2 import nodes
@@ -84,8 +86,11 @@ class Outcome:
     traces: tuple[str, ...] = ()
 
 
-def _scope(names: Mapping[str, Any]) -> dict[str, Any]:
+def _scope(names: Mapping[str, Any], tank: Fuel) -> dict[str, Any]:
     scope = dict(names)
+    tank.language = scope.pop("__language__", None)
+    now = scope.get("now")
+    tank.now = now if isinstance(now, datetime) else None
     slots = scope.get("slots")
     if isinstance(slots, Mapping) and not isinstance(slots, SlotView):
         scope["slots"] = SlotView(slots)
@@ -121,7 +126,7 @@ class Condition:
         tank = Fuel()
         token = FUEL.set(tank)
         try:
-            context = self.compiled.new_context(_scope(names))
+            context = self.compiled.new_context(_scope(names, tank))
             for _ in self.compiled.root_render_func(context):
                 pass
             value = context.vars["result"]
@@ -153,7 +158,7 @@ class Template:
         tank = Fuel()
         token = FUEL.set(tank)
         try:
-            context = self.compiled.new_context(_scope(names))
+            context = self.compiled.new_context(_scope(names, tank))
             pieces: list[str] = []
             size = 0
             for piece in self.compiled.root_render_func(context):

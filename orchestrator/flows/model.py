@@ -129,11 +129,15 @@ class EndStep(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GiveUp:
-    """What happens when a question was asked often enough: take `value`, go to `step`, or (neither) cancel."""
+    """What happens when a question was asked often enough: take `value`, go to `step`, or cancel.
+
+    Without `on_give_up` a slot's own default is taken, and without that the task is cancelled (`is_explicit` false).
+    """
 
     has_value: bool = False
     value: Any = None
     step: str | None = None
+    is_explicit: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

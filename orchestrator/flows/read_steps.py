@@ -197,7 +197,7 @@ def _read_give_up(node: Node | None, report: Report) -> GiveUp:
         if node.text != "cancel":
             report.add(node, "bad_give_up", "on_give_up is cancel, {default: value} or {next: step}",
                        suggestion=did_you_mean(node.text, ("cancel",)))  # fmt: skip
-        return GiveUp()
+        return GiveUp(is_explicit=True)
     body = as_map(node, report, "on_give_up")
     if body is None:
         return GiveUp()
@@ -205,9 +205,11 @@ def _read_give_up(node: Node | None, report: Report) -> GiveUp:
     if len(body.entries) != 1:
         report.add(node, "bad_give_up", "on_give_up has either default or next")
     if "next" in body:
-        return GiveUp(step=read_string(body.get("next"), report, "next"))
+        return GiveUp(step=read_string(body.get("next"), report, "next"), is_explicit=True)
     default = body.get("default")
-    return GiveUp(has_value=default is not None, value=default.plain() if default is not None else None)
+    return GiveUp(
+        has_value=default is not None, value=default.plain() if default is not None else None, is_explicit=True
+    )
 
 
 def _read_from_object(node: Node | None, report: Report) -> FromObject | None:

@@ -21,6 +21,8 @@ from jinja2.lexer import TokenStream
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.tests import TESTS as JINJA_TESTS
 
+from orchestrator.flows.spoken import spoken
+
 MAX_OUTPUT_CHARS = 20_000
 MAX_WEIGHT = 20_000
 MAX_FUEL = 400_000
@@ -41,7 +43,7 @@ class ArithmeticOnUnset(Exception):  # noqa: N818 - names a condition of the aut
 class Fuel:
     """What one evaluation may still spend, and what it has to report."""
 
-    __slots__ = ("left", "rounds", "traces", "unset")
+    __slots__ = ("language", "left", "now", "rounds", "traces", "unset")
 
     def __init__(self) -> None:
         """Start with a full tank."""
@@ -49,6 +51,8 @@ class Fuel:
         self.rounds = MAX_LOOP_ROUNDS
         self.traces: list[str] = []
         self.unset: list[str] = []
+        self.language: str | None = None
+        self.now: datetime | None = None
 
     def spend(self, amount: int) -> None:
         """Pay for work; raises `Refused` when the tank is empty."""
@@ -514,6 +518,13 @@ def _jsonable(value: Any) -> Any:
     return value.isoformat() if isinstance(value, (date, time)) else str(value)
 
 
+def _spoken(value: Any, kind: str | None = None) -> str:
+    tank = fuel()
+    if is_unset(value):
+        tank.note_unset("none")
+    return spoken(None if is_unset(value) else value, kind, language=tank.language, now=tank.now)
+
+
 def _int(value: Any, default: int = 0) -> int:
     try:
         return int(float(value)) if isinstance(value, str) and "." in value[:400] else int(value)
@@ -562,7 +573,7 @@ FILTERS: dict[str, Callable[..., Any]] = {name: JINJA_FILTERS[name] for name in 
 FILTERS.update(
     {
         "default": _default, "d": _default, "join": _join, "replace": _replace, "string": as_text, "sum": _sum,
-        "tojson": _to_json, "int": _int, "length": _len, "count": _len, "round": _round,
+        "tojson": _to_json, "int": _int, "length": _len, "count": _len, "round": _round, "spoken": _spoken,
     }
 )  # fmt: skip
 

@@ -1,0 +1,1 @@
+"""Actions: what a flow or a rail can do besides talking."""

@@ -1,0 +1,116 @@
+"""The actions that come with Mynah."""
+
+from __future__ import annotations
+
+import asyncio
+import webbrowser
+from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from orchestrator.flows.spoken import spoken
+from orchestrator.tasks.actions.base import Action, ActionContext, ActionResult
+
+
+def due_time(args: Mapping[str, Any], now: datetime) -> datetime:
+    """Return when something is due: `at` (datetime), `in_s` (seconds), or `date` and `time`; raises `ValueError`."""
+    if args.get("in_s") is not None:
+        return now + timedelta(seconds=float(args["in_s"]))
+    if args.get("at"):
+        due = datetime.fromisoformat(str(args["at"]))
+    else:
+        day = date.fromisoformat(str(args["date"])) if args.get("date") else now.date()
+        clock = time.fromisoformat(str(args["time"])) if args.get("time") else None
+        if clock is None:
+            raise ValueError("neither at, in_s nor time is given")
+        due = datetime.combine(day, clock)
+    if due.tzinfo is None:
+        due = due.replace(tzinfo=now.tzinfo)
+    if not args.get("date") and not args.get("at") and due <= now:
+        due += timedelta(days=1)
+    return due
+
+
+class SetReminder(Action):
+    """Store a reminder: `text` and `at`, `in_s`, or `date` and `time`."""
+
+    name = "action_set_reminder"
+
+    async def run(self, context: ActionContext, args: Mapping[str, Any]) -> ActionResult:
+        """Add it to the reminders; the value is its id."""
+        due = due_time(args, context.now)
+        reminder = await context.turn.reminders.add(text=str(args.get("text") or ""), due=due)
+        return ActionResult(value={"id": reminder.id, "due": due.isoformat(timespec="minutes")})
+
+    def label(self, args: Mapping[str, Any], language: str | None) -> str:
+        """Name the reminder."""
+        text = str(args.get("text") or "")
+        return f"设置提醒「{text}」" if language == "zh" else f'set the reminder "{text}"'
+
+
+class ListReminders(Action):
+    """Say which reminders wait."""
+
+    name = "action_list_reminders"
+    effect = "read"
+
+    async def run(self, context: ActionContext, args: Mapping[str, Any]) -> ActionResult:
+        """Return one message with all of them (five at most are spoken)."""
+        found = await context.turn.reminders.list()
+        chinese = context.language == "zh"
+        if not found:
+            return ActionResult(messages=("没有待办的提醒。" if chinese else "There are no reminders.",), value=[])
+        lines = []
+        for reminder in list(found)[:5]:
+            due = reminder.due.astimezone(context.now.tzinfo) if context.now.tzinfo else reminder.due
+            when = spoken(due.strftime("%Y-%m-%dT%H:%M"), language=context.language, now=context.now)
+            lines.append(f"{when}：{reminder.text}" if chinese else f"{reminder.text}, {when}")
+        more = len(found) - len(lines)
+        text = ("；" if chinese else "; ").join(lines)
+        if more > 0:
+            text += f"；还有{more}个" if chinese else f"; and {more} more"
+        text = f"你的提醒：{text}。" if chinese else f"Your reminders: {text}."
+        return ActionResult(messages=(text,), value=[{"id": r.id, "text": r.text} for r in found])
+
+
+class Now(Action):
+    """Tell the date and time; with `slot` it is stored there and nothing is said."""
+
+    name = "action_now"
+    effect = "read"
+
+    async def run(self, context: ActionContext, args: Mapping[str, Any]) -> ActionResult:
+        """Return the moment as the value."""
+        value = context.now.strftime("%Y-%m-%dT%H:%M")
+        if args.get("slot"):
+            return ActionResult(slot_updates={str(args["slot"]): value}, value=value)
+        words = spoken(value, language=context.language, now=context.now)
+        return ActionResult(messages=(f"现在是{words}。" if context.language == "zh" else f"It is {words}.",), value=value)
+
+
+class OpenUrl(Action):
+    """Open `url` in the browser, after a yes."""
+
+    name = "action_open_url"
+    needs_confirmation = True
+
+    async def run(self, context: ActionContext, args: Mapping[str, Any]) -> ActionResult:
+        """Open http and https addresses only."""
+        url = str(args.get("url") or "")
+        if urlsplit(url).scheme not in ("http", "https"):
+            raise ValueError("only http and https addresses are opened")
+        opened = await asyncio.to_thread(webbrowser.open, url)
+        if not opened:
+            raise OSError("no browser could be started")
+        return ActionResult(value=url)
+
+    def label(self, args: Mapping[str, Any], language: str | None) -> str:
+        """Name the site."""
+        host = urlsplit(str(args.get("url") or "")).hostname or "?"
+        return f"打开{host}" if language == "zh" else f"open {host}"
+
+
+def builtin_actions() -> list[Action]:
+    """Return one of each."""
+    return [SetReminder(), ListReminders(), Now(), OpenUrl()]
