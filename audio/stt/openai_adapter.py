@@ -52,6 +52,11 @@ class OpenAiRecogniser:
         self._address = address
         self._clock = clock
 
+    @property
+    def cores(self) -> float:
+        """One, though the work is elsewhere: partials are spaced by how long an answer takes."""
+        return 1.0
+
     def transcribe(
         self,
         audio: Samples,

@@ -41,8 +41,11 @@ _FAILURE_TEXT = {
 
 @dataclass(slots=True, kw_only=True)
 class _Outcome:
+    """What came of a job; `cores` were occupied meanwhile."""
+
     transcript: InputTranscript
     error: MynahError | None = None
+    cores: float = 1.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,7 +97,7 @@ class Recogniser:
         self._utterances: OrderedDict[UtteranceId, _Utterance] = OrderedDict()
         self._closed: OrderedDict[UtteranceId, None] = OrderedDict()
         self._partial_began_s = float("-inf")
-        self._partial_cost_s = 0.0
+        self._partial_core_s = 0.0
         self._is_failing = False
         self._is_stopped = False
         self.refused_partials = 0
@@ -179,8 +182,8 @@ class Recogniser:
     def _has_room_for_partial(self) -> bool:
         if self._running is not None or self._finals or self._next_partial is not None:
             return False
-        cost = self._partial_cost_s * self._settings.partial_cores
-        return self._clock.monotonic_s() - self._partial_began_s >= cost / self._settings.partial_load
+        load = self._settings.partial_load
+        return load > 0 and self._clock.monotonic_s() - self._partial_began_s >= self._partial_core_s / load
 
     def _queue_final(self, job: Recognition) -> None:
         self._next_partial = None
@@ -277,7 +280,7 @@ class Recogniser:
             log.warning("decoding failed: %s", error)
             wrapped = error if isinstance(error, MynahError) else MynahError("stt_failed", str(error), part="stt")
             return _Outcome(transcript=_empty(FAILED, audio_s=audio_s).transcript, error=wrapped)
-        return _Outcome(transcript=self._transcript(job, result, vad_fraction, cost_s))
+        return _Outcome(transcript=self._transcript(job, result, vad_fraction, cost_s), cores=model.cores)
 
     def _transcript(
         self, job: Recognition, result: Transcription, vad_fraction: float | None, cost_s: float | None
@@ -313,7 +316,7 @@ class Recogniser:
                 self.dropped_results += 1
                 return
             if not job.final:
-                self._partial_cost_s = outcome.transcript.decode_s
+                self._partial_core_s = outcome.transcript.decode_s * outcome.cores
             self._report(outcome)
             if is_unwanted or self._is_stopped:
                 self.dropped_results += 1

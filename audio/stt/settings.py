@@ -28,13 +28,11 @@ class RecogniserSettings:
     """What the user chose.
 
     `languages` are those the user speaks, the first being that of the app. `partial_languages` are those that the
-    partial model understands. `partial_cores` is how many cores a partial occupies while it is decoded, and
-    `partial_load` how much of one core partials may take on average.
+    partial model understands; `partial_load` is how much of one core partials may take on average, 0 for none.
     """
 
     languages: tuple[str, ...] = ("en", "zh")
     script: ChineseScript = ChineseScript.SIMPLIFIED
     hotwords: tuple[str, ...] = ()
     partial_languages: frozenset[str] = frozenset({"en"})
-    partial_cores: float = 1.0
     partial_load: float = 0.5

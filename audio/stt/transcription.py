@@ -41,6 +41,11 @@ class Transcription:
 class SpeechRecogniser(Protocol):
     """Turns audio into text. Blocking; called by one thread at a time."""
 
+    @property
+    def cores(self) -> float:
+        """How many processor cores a decoding occupies; what partials cost is counted with it."""
+        ...
+
     def transcribe(
         self,
         audio: Samples,

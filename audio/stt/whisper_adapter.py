@@ -29,10 +29,10 @@ _HOP = 160
 _TAIL_ZEROS_S = 1.0
 """Real silence behind the speech before cached states follow; with 0.5 s the decoder begins to loop."""
 
-_MAX_TOKENS = 448
-_TOKENS_BASE = 25
-_TOKENS_PER_S = 15
-"""A cap that never cut true text but ends a loop early."""
+_CONTEXT_TOKENS = 448
+_TOKENS_BASE = 20
+_TOKENS_PER_S = 10
+"""A limit that no true text reaches (a Chinese character takes up to two tokens) but that ends a loop early."""
 
 _MODEL_FILES = ("model.bin", "config.json", "tokenizer.json")
 
@@ -58,8 +58,7 @@ class WhisperAdapter:
                     part="stt",
                 )
         self._clock = clock
-        self.cpu_threads = cpu_threads
-        self.name = model_dir.name
+        self._cores = float(cpu_threads)
         try:
             self._load(model_dir, cpu_threads, compute_type)
         except Exception as error:
@@ -86,6 +85,11 @@ class WhisperAdapter:
         silence = np.zeros(_FRAMES * _HOP, np.float32)
         self._silence: NDArray[np.float32] = np.array(self._encode(silence, _FRAMES))
         self.transcribe(silence[: SAMPLE_RATE_HZ // 2], languages=("en",), final=False)
+
+    @property
+    def cores(self) -> float:
+        """How many processor cores a decoding occupies."""
+        return self._cores
 
     def transcribe(
         self,
@@ -170,12 +174,14 @@ class WhisperAdapter:
         prompt = self._whisper.get_prompt(
             tokenizer, [], without_timestamps=True, hotwords=", ".join(hotwords) if hotwords else None
         )
-        max_length = min(_MAX_TOKENS, len(prompt) + int(_TOKENS_BASE + _TOKENS_PER_S * audio_s))
+        wanted = int(_TOKENS_BASE + _TOKENS_PER_S * audio_s)
+        limit = min(wanted, _CONTEXT_TOKENS // 2, _CONTEXT_TOKENS - len(prompt))
         result = self._whisper.model.generate(
             states,
             [prompt],
             beam_size=1,
-            max_length=max_length,
+            # The model writes at most half of this, and at most what the prompt leaves of it.
+            max_length=max(2 * limit, limit + len(prompt)),
             return_scores=True,
             return_no_speech_prob=True,
             suppress_blank=True,
@@ -185,7 +191,7 @@ class WhisperAdapter:
         text = tokenizer.decode(tokens).strip()
         # The model returns the mean over its tokens; the end token that it leaves out counts, too.
         avg_logprob = result.scores[0] * len(tokens) / (len(tokens) + 1)
-        is_capped = len(prompt) + len(tokens) >= max_length
+        is_capped = len(tokens) >= limit
         return Transcription(
             text=text,
             language=language,

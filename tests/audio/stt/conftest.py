@@ -37,7 +37,8 @@ def plain(text: str, **more: Any) -> Transcription:
 class ScriptedRecogniser:
     """Answers with what its script makes of the audio; by default with the number in the first sample."""
 
-    def __init__(self, script: Script | None = None) -> None:
+    def __init__(self, script: Script | None = None, cores: float = 1.0) -> None:
+        self.cores = cores
         self.script: Script = script or (lambda audio: plain(f"take {int(audio[0])}"))
         self.calls: list[dict[str, Any]] = []
 

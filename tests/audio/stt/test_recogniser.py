@@ -118,8 +118,14 @@ def test_partials_take_half_a_core_at_most(mailbox: Any) -> None:
     assert decoded >= 20
 
 
-def test_partials_of_a_model_on_two_cores_come_half_as_often(make_mailbox: Any) -> None:
-    box = make_mailbox(settings=RecogniserSettings(partial_cores=2.0))
+def test_partials_can_be_turned_off(make_mailbox: Any) -> None:
+    box = make_mailbox(settings=RecogniserSettings(partial_load=0.0))
+    assert not box.submit(1, final=False)
+    assert box.submit(1, final=True)
+
+
+def test_partials_of_a_model_on_two_cores_come_half_as_often(make_mailbox: Any, make_scripted: Any) -> None:
+    box = make_mailbox(final=make_scripted(cores=2.0), settings=RecogniserSettings(languages=("zh",)))
     decoded = 0
     for _ in range(100):
         decoded += box.submit(1, final=False)

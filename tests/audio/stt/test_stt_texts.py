@@ -149,7 +149,9 @@ def test_known_phrases_in_all_their_forms(text: str) -> None:
     assert is_hallucination_phrase(text)
 
 
-@pytest.mark.parametrize("text", ["thank you for the music", "你好", "谢谢你帮我", "so what", "", "remind me to subscribe"])
+@pytest.mark.parametrize(
+    "text", ["thank you for the music", "你好", "谢谢你帮我", "so what", "", "remind me to subscribe"]
+)
 def test_ordinary_sentences_are_no_known_phrases(text: str) -> None:
     assert not is_hallucination_phrase(text)
 
@@ -243,10 +245,10 @@ def test_long_audio_is_cut_in_its_pauses_and_nothing_is_lost() -> None:
     assert 44 < ends_s[1] < 44.5
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.01, 28.0, 28.1, 90.0])
-def test_audio_without_pauses_is_cut_anyway(seconds: float) -> None:
+@pytest.mark.parametrize(("seconds", "least"), [(0.0, 1), (0.01, 1), (28.0, 1), (28.1, 2), (90.0, 4)])
+def test_audio_without_pauses_is_cut_anyway(seconds: float, least: int) -> None:
     audio = np.ones(int(seconds * 16_000), np.float32)
     parts = split_at_silences(audio)
     assert sum(map(len, parts)) == len(audio)
     assert max(map(len, parts)) <= 28 * 16_000
-    assert len(parts) == (1 if seconds <= 28.0 else 2 if seconds < 30 else len(parts))
+    assert least <= len(parts) <= 1 + seconds / 9.9
