@@ -15,10 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from orchestrator.rails.embedder import EmbeddingFailed, EmbeddingProvider, normalise
+from orchestrator.rails.language import language_of
 
 _LOG = logging.getLogger(__name__)
 _RECENT = 256
 _BATCH = 32
+TOLERATED = 0.02
+"""Share of small talk that a calibrated threshold lets through."""
+MIN_LIFT, MAX_LIFT = 0.0, 0.25
 Matrix: TypeAlias = npt.NDArray[np.float32]
 
 
@@ -34,13 +38,18 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """The best label for a text. `margin` is the distance to the best other label, `is_exact` identical wording."""
+    """The best label for a text.
+
+    `score` is the cosine to its best example on the index's scale, `margin` the distance to the best other label,
+    `lift` that to small talk (0 where it was not asked for), `is_exact` identical wording.
+    """
 
     label: str
     score: float
     margin: float
     text: str
     is_exact: bool = False
+    lift: float = 0.0
 
 
 class VectorStore:
@@ -140,29 +149,114 @@ def to_scale(cosine: Any, scale: str) -> Any:
 
 
 class MatchIndex:
-    """Texts with labels, searched by meaning. Immutable once built; `build` again after a reload is cheap."""
+    """Texts with labels, searched by meaning. Immutable once built; `build` again after a reload is cheap.
+
+    Beside plain cosines it knows *contrast*: small models squeeze all cosines of one language into a narrow band, so
+    the mean of that language is taken out first; a label's score is the mean of its two best examples, and it has to
+    beat small talk (`background`) as well as other labels.
+    """
 
     def __init__(
-        self, store: VectorStore, texts: Sequence[str], labels: Sequence[str], matrix: Matrix, scale: str
+        self,
+        store: VectorStore,
+        items: Sequence[tuple[str, str]],
+        background: Sequence[str],
+        vectors: tuple[Matrix, Matrix],
+        scale: str,
     ) -> None:
         self._store = store
-        self.texts = tuple(texts)
-        self.labels = tuple(labels)
-        self._matrix = matrix
+        self.texts = tuple(text for text, _ in items)
+        self.labels = tuple(label for _, label in items)
+        self.background = tuple(background)
         self.scale = scale
-        self._provider = store.provider.name
-        names = list(dict.fromkeys(labels))
-        self._names = names
-        self._ids = np.array([names.index(label) for label in labels], dtype=np.int64)
+        self._names = list(dict.fromkeys(self.labels))
+        places = {name: i for i, name in enumerate(self._names)}
+        self._ids = np.array([places[label] for label in self.labels], dtype=np.int64)
+        self._groups = [np.flatnonzero(self._ids == i) for i in range(len(self._names))]
         self._exact: dict[str, list[int]] = {}
-        for i, text in enumerate(texts):
+        for i, text in enumerate(self.texts):
             self._exact.setdefault(self._fold(text), []).append(i)
+        self._take(vectors)
 
     @classmethod
-    async def build(cls, items: Sequence[tuple[str, str]], store: VectorStore, *, scale: str = "cosine") -> MatchIndex:
+    async def build(
+        cls,
+        items: Sequence[tuple[str, str]],
+        store: VectorStore,
+        *,
+        scale: str = "cosine",
+        background: Sequence[str] = (),
+    ) -> MatchIndex:
         """Build from (text, label) pairs. Raises `EmbeddingFailed`."""
-        texts = [text for text, _ in items]
-        return cls(store, texts, [label for _, label in items], await store.items(texts), scale)
+        return cls(store, items, background, await _both(store, [text for text, _ in items], background), scale)
+
+    def _take(self, vectors: tuple[Matrix, Matrix]) -> None:
+        self._provider = self._store.provider.name
+        self._matrix, self._small_talk = vectors
+        self.thresholds: dict[str, float] = {}
+        languages = [language_of(text) for text in self.texts]
+        others = [language_of(text) for text in self.background]
+        self._means: dict[str, Matrix] = {}
+        for language in ("en", "zh"):
+            rows = [r for r, name in zip(self._matrix, languages, strict=True) if name == language]
+            rows += [r for r, name in zip(self._small_talk, others, strict=True) if name == language]
+            if rows:
+                self._means[language] = np.mean(np.stack(rows), axis=0)
+        self._centred = self._centre(self._matrix, languages)
+        self._centred_talk = self._centre(self._small_talk, others)
+        for language in ("en", "zh"):
+            self.thresholds[language] = self._calibrated(language, others)
+
+    def _centre(self, rows: Matrix, languages: Sequence[str]) -> Matrix:
+        if self._store.provider.is_exact or not len(rows) or not self.background:
+            return rows
+        default = next(iter(self._means.values()))
+        return _unit(rows - np.stack([self._means.get(name, default) for name in languages]))
+
+    def _calibrated(self, language: str, languages: Sequence[str]) -> float:
+        """Return the lift over small talk that all but 2 % of the small talk itself stays below."""
+        own = [i for i, name in enumerate(languages) if name == language]
+        if len(own) < 10 or not self.texts:
+            return MIN_LIFT
+        rows = self._centred_talk[own]
+        among = rows @ self._centred_talk.T
+        among[np.arange(len(own)), own] = -np.inf
+        lifts = self._label_scores(rows @ self._centred.T).max(axis=1) - _mean_of_best(among)
+        return float(np.clip(np.quantile(lifts, 1 - TOLERATED), MIN_LIFT, MAX_LIFT))
+
+    def _label_scores(self, scores: Matrix) -> Matrix:
+        return np.stack([_mean_of_best(scores[:, group]) for group in self._groups], axis=1)
+
+    def contrast(self, text: str, vector: Matrix, labels: Collection[str] | None = None) -> Match | None:
+        """Return the best label by contrast; `lift` is its distance to small talk."""
+        v = self._centre(vector[None, :], [language_of(text)])
+        best = self._label_scores(v @ self._centred.T)[0]
+        talk = float(_mean_of_best(v @ self._centred_talk.T)[0]) if self.background else 0.0
+        return self._chosen(text, best, self._scored(text, vector), labels, talk)
+
+    async def match_auto(self, text: str, *, margin: float, labels: Collection[str] | None = None) -> Match | None:
+        """Return the label that is beyond the calibrated threshold and `margin`, or worded identically; else None."""
+        found = await self.match_contrast(text, labels)
+        if found is None or found.is_exact:
+            return found
+        if self._store.provider.is_exact:
+            return None
+        return found if found.lift >= self.thresholds[language_of(text)] and found.margin >= margin else None
+
+    async def match_contrast(self, text: str, labels: Collection[str] | None = None) -> Match | None:
+        """Return the best label by contrast whatever its score; None without items."""
+        if not self.texts:
+            return None
+        return self.contrast(text, await self._query(text), labels)
+
+    async def match_at(
+        self, text: str, *, threshold: float, margin: float, labels: Collection[str] | None = None
+    ) -> Match | None:
+        """Return the label whose best cosine is beyond `threshold` and `margin`, or that is worded identically."""
+        found = await self.match(text, labels)
+        if found is None or found.is_exact:
+            return found
+        return found if found.score >= threshold and found.margin >= margin else None
 
     def _fold(self, text: str) -> str:
         return text.strip() if self._store.provider.is_exact else normalise(text)
@@ -171,13 +265,15 @@ class MatchIndex:
         """Number of items."""
         return len(self.texts)
 
-    async def scores(self, text: str) -> npt.NDArray[np.float32]:
-        """Return the score of every item."""
+    async def _query(self, text: str) -> Matrix:
         vector = await self._store.query(text)
         if self._store.provider.name != self._provider:
-            self._matrix = await self._store.items(self.texts)
-            self._provider = self._store.provider.name
-        return self._scored(text, vector)
+            self._take(await _both(self._store, self.texts, self.background))
+        return vector
+
+    async def scores(self, text: str) -> npt.NDArray[np.float32]:
+        """Return the score of every item."""
+        return self._scored(text, await self._query(text))
 
     def _scored(self, text: str, vector: Matrix) -> npt.NDArray[np.float32]:
         cosine = self._matrix @ vector
@@ -219,36 +315,67 @@ class MatchIndex:
 
     def judge(self, text: str, scores: npt.NDArray[np.float32], labels: Collection[str] | None = None) -> Match | None:
         """Return the best label for scores already made."""
-        best = self._by_label(scores)
+        return self._chosen(text, self._by_label(scores), scores, labels, 0.0)
+
+    def _chosen(
+        self,
+        text: str,
+        best: npt.NDArray[np.float32],
+        scores: npt.NDArray[np.float32],
+        labels: Collection[str] | None,
+        talk: float,
+    ) -> Match | None:
         allowed = [i for i, name in enumerate(self._names) if labels is None or name in labels]
         if not allowed:
             return None
-        winner = max(allowed, key=lambda i: (best[i], -i))
+        same = [i for i in self._exact.get(self._fold(text), ()) if labels is None or self.labels[i] in labels]
+        exact = len({self.labels[i] for i in same}) == 1
+        winner = int(self._ids[same[0]]) if exact else max(allowed, key=lambda i: (best[i], -i))
         others = np.delete(best, winner)
         margin = float(best[winner] - others.max()) if others.size else 1.0
-        at = int(np.flatnonzero((self._ids == winner) & (scores == best[winner]))[0])
-        same = self._exact.get(self._fold(text), ())
-        exact = at in same and len({self.labels[i] for i in same}) == 1
+        group = self._groups[winner]
+        at = int(group[scores[group].argmax()])
         return Match(
-            label=self._names[winner], score=float(best[winner]), margin=margin, text=self.texts[at], is_exact=exact
+            label=self._names[winner],
+            score=float(scores[at]),
+            margin=margin,
+            text=self.texts[at],
+            is_exact=exact,
+            lift=float(best[winner]) - talk,
         )
 
-    def leave_one_out(self) -> list[tuple[str, str, float, str, float]]:
-        """Return per item (text, label, best score within its label, best other label, its score), itself left out."""
+    def leave_one_out(self) -> list[tuple[str, Match]]:
+        """Return for each item how it would have been matched without itself (`label` may be another than its own)."""
         if len(self._names) < 2:
             return []
-        cosine = self._matrix @ self._matrix.T
-        scores = np.asarray(to_scale(cosine, self.scale), dtype=np.float32)
+        scores = self._centred @ self._centred.T
         np.fill_diagonal(scores, -np.inf)
+        best = self._label_scores(scores)
+        best[~np.isfinite(best)] = -1.0
+        talk = _mean_of_best(self._centred @ self._centred_talk.T) if self.background else np.zeros(len(self.texts))
         found = []
-        for i, (text, label) in enumerate(zip(self.texts, self.labels, strict=True)):
-            best = self._by_label(scores[i])
-            own = int(self._ids[i])
-            others = best.copy()
-            others[own] = -np.inf
-            rival = int(others.argmax())
-            found.append((text, label, float(best[own]), self._names[rival], float(others[rival])))
+        for i, text in enumerate(self.texts):
+            winner = int(best[i].argmax())
+            margin = float(best[i, winner] - np.delete(best[i], winner).max())
+            lift = float(best[i, winner] - talk[i])
+            label = self._names[winner]
+            found.append((text, Match(label=label, score=float(best[i, winner]), margin=margin, text=text, lift=lift)))
         return found
+
+
+async def _both(store: VectorStore, texts: Sequence[str], background: Sequence[str]) -> tuple[Matrix, Matrix]:
+    """Return the vectors of both lists, from one provider."""
+    rows = await store.items([*texts, *background])
+    return rows[: len(texts)], rows[len(texts) :]
+
+
+def _mean_of_best(scores: Matrix) -> Matrix:
+    """Return per row the mean of its two highest values (of one, if there is only one)."""
+    if scores.shape[1] < 2:
+        return np.asarray(scores[:, 0] if scores.shape[1] else np.zeros(len(scores)), dtype=np.float32)
+    two = np.partition(scores, scores.shape[1] - 2, axis=1)[:, -2:]
+    mean = two.mean(axis=1)
+    return np.asarray(np.where(np.isfinite(mean), mean, two.max(axis=1)), dtype=np.float32)
 
 
 def _best(scores: npt.NDArray[np.float32], k: int) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -16,13 +15,6 @@ GENERAL_RESPONSE = "general response"
 """The bot intent of an answer whose kind nobody named."""
 
 BUILT_IN_VARS = ("last_user_message", "user_message", "bot_message", "language")
-
-_CJK = re.compile(r"[㐀-鿿豈-﫿぀-ヿ]")
-
-
-def language_of(text: str) -> str:
-    """Return `zh` for text with Chinese characters, else `en`."""
-    return "zh" if _CJK.search(text) else "en"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
