@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import logging
 import shutil
 import urllib.parse
@@ -115,6 +116,7 @@ class LoadedSettings:
         return self.settings
 
 
+@functools.cache
 def describe() -> Mapping[str, Setting]:
     """Return what each setting may be, by name, in the order of `Settings`."""
     return {field.name: field.metadata["setting"] for field in dataclasses.fields(Settings)}
@@ -148,7 +150,7 @@ def save_settings(data: Path, settings: Settings) -> None:
     values: dict[str, Any] = {}
     for name in describe():
         value = getattr(settings, name)
-        _checked(name, value, Problem(file="settings", line=0, column=0, text=""), problems)
+        _checked(name, value, Problem(file=f"setting {name}", line=0, column=0, text=""), problems)
         if value != getattr(defaults, name):
             values[name] = list(value) if isinstance(value, tuple) else value
     LoadedSettings(settings=settings, problems=tuple(problems)).or_raise()

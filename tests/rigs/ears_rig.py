@@ -135,6 +135,12 @@ class FakePlayer:
         return next((at_s for name, at_s in self.calls if name in names and at_s >= after_s), None)
 
 
+def square(count: int, rate_hz: int, level: float) -> Samples:
+    """A square wave of 500 Hz."""
+    half = rate_hz // 1000
+    return np.resize(np.repeat([level, -level], half), count).astype(np.float32)
+
+
 class LoudVad:
     """Both VADs by level, for blocks made of silence and noise: above −50 dBFS is speech."""
 
@@ -166,7 +172,7 @@ class Rig:
     echo_delay_s: float = 0.12
     on_block: Callable[[float], None] | None = None
     impulse: Samples | None = None
-    _played: list[Samples] = field(default_factory=list)
+    _coming: Samples = field(default_factory=lambda: np.zeros(0, np.float32))
     _gain: float = 1.0
 
     def hear(self, near: Samples, far: Samples | None = None) -> None:
@@ -178,7 +184,7 @@ class Rig:
             if far is not None:
                 reference = self._play(far[begin : begin + step])
                 if self.echo_db is not None:
-                    block = block + self._echo(step)
+                    block = block + self._echo(reference)
             self.player.now_s = self.now_s + 0.01
             if self.on_block is not None:
                 self.on_block(self.now_s)
@@ -190,27 +196,27 @@ class Rig:
 
     def voice(self, seconds: float, level: float = 0.1) -> None:
         """A sound that `LoudVad` takes for speech."""
-        count = round(seconds * self.rate_hz)
-        self.hear((np.resize([level, -level], count)).astype(np.float32))
+        self.hear(square(round(seconds * self.rate_hz), self.rate_hz, level))
 
     def _play(self, block: Samples) -> Samples:
         gain = self.player.gain if self.player.is_on else 0.0
         played = block * np.linspace(self._gain, gain, len(block), dtype=np.float32)
         self._gain = gain
-        self._played.append(played)
         return played
 
-    def _echo(self, step: int) -> Samples:
+    def _echo(self, played: Samples) -> Samples:
+        """What of the sound so far comes back in this block; `played` will come back later."""
         assert self.echo_db is not None
-        late = round(self.echo_delay_s * 100)
-        blocks = self._played[max(0, len(self._played) - late - 41) : max(0, len(self._played) - late)]
-        if not blocks:
-            return np.zeros(step, np.float32)
-        sound = np.concatenate(blocks)
+        late = round(self.echo_delay_s * self.rate_hz)
+        sound = played * np.float32(db_to_gain(self.echo_db))
         if self.impulse is not None:
-            tail = self.impulse[: len(sound)]
-            sound = np.convolve(sound, tail)[: len(sound)].astype(np.float32)
-        return sound[-step:] * np.float32(db_to_gain(self.echo_db))
+            size = 1 << (len(sound) + len(self.impulse)).bit_length()
+            sound = np.fft.irfft(np.fft.rfft(sound, size) * np.fft.rfft(self.impulse, size), size)
+        if len(self._coming) < late + len(sound):
+            self._coming = np.pad(self._coming, (0, late + len(sound) - len(self._coming)))
+        self._coming[late : late + len(sound)] += sound
+        now, self._coming = self._coming[: len(played)], self._coming[len(played) :]
+        return now.astype(np.float32)
 
 
 def make_rig(
@@ -246,6 +252,16 @@ def energy_onset_s(samples: Samples, rate_hz: int, below_db: float = 20.0) -> fl
         if loud[index : index + 5].all():
             return index * 0.01
     return 0.0
+
+
+def room(rate_hz: int, *, decay_s: float = 0.3, seed: int = 2) -> Samples:
+    """The impulse response of a room that was not measured: a direct sound and a noise that decays by 60 dB."""
+    count = round(decay_s * rate_hz)
+    noise = np.random.default_rng(seed).normal(0.0, 1.0, count)
+    tail = noise * 10 ** (-3.0 * np.arange(count) / count)
+    tail *= 0.7 / np.sqrt((tail**2).sum())
+    tail[0] = 0.7
+    return tail.astype(np.float32)
 
 
 def at_level(samples: Samples, level_db: float) -> Samples:

@@ -142,6 +142,8 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
+        if self._is_refused():
+            return
         if self.path.rstrip("/").endswith("/models"):
             self._json(200, {"object": "list", "data": [{"id": "scripted", "object": "model", "owned_by": "test"}]})
         else:
@@ -150,8 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
         call = Call(at_s=time.monotonic(), body=body, authorization=self.headers.get("Authorization"))
-        if self.server.owner.key is not None and call.authorization != f"Bearer {self.server.owner.key}":
-            self._json(401, {"error": {"message": "wrong key", "type": "invalid_request_error"}})
+        if self._is_refused():
             return
         self.server.owner.note(call)
         answer = self.server.owner.answer_for(call)
@@ -164,6 +165,13 @@ class _Handler(BaseHTTPRequestHandler):
                 self._whole(call, answer)
         finally:
             call.over.set()
+
+    def _is_refused(self) -> bool:
+        key = self.server.owner.key
+        if key is None or self.headers.get("Authorization") == f"Bearer {key}":
+            return False
+        self._json(401, {"error": {"message": "wrong key", "type": "invalid_request_error"}})
+        return True
 
     def _whole(self, call: Call, answer: Answer) -> None:
         tokens = tokens_of(answer.text)
