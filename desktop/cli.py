@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import sys
@@ -155,6 +156,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"something went wrong inside Mynah: {type(error).__name__}: {error} (--log-level debug tells more)", 3)
 
 
+def entry() -> None:
+    """Run `mynah` as a program: end the process with its code, without waiting for what native threads still do."""
+    code = main()
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    # A model call may still run on a worker thread; tearing the interpreter down under it would crash.
+    os._exit(code)
+
+
 def _fail(message: str, code: int) -> int:
     sys.stderr.write(f"mynah: {message}\n")
     return code
@@ -168,4 +180,4 @@ def _set_up_logging(level: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    entry()
