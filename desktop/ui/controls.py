@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton, QSizePolicy
 
 from desktop.ui import icons
 from desktop.ui.i18n import Translator
 from desktop.ui.theme import GRID_PX, Theme
+
+_NARROW_PX = 80 * GRID_PX
 
 
 def make_button(name: str, *, is_icon: bool = False) -> QPushButton:
@@ -36,6 +39,7 @@ class ControlBar(QFrame):
         self.setObjectName("controlBar")
         self._theme = theme
         self._translator = translator
+        self._is_narrow = False
         self.mute_microphone = make_button("muteMicrophoneButton", is_icon=True)
         self.mute_voice = make_button("muteVoiceButton", is_icon=True)
         self.field = QLineEdit()
@@ -46,6 +50,8 @@ class ControlBar(QFrame):
         self.stop = make_button("stopButton")
         for button in (self.mute_microphone, self.mute_voice):
             button.setCheckable(True)
+        for button in (self.talk, self.stop):
+            button.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         row = QHBoxLayout(self)
         row.setContentsMargins(GRID_PX, GRID_PX, GRID_PX, GRID_PX)
         row.setSpacing(GRID_PX)
@@ -72,6 +78,14 @@ class ControlBar(QFrame):
         """Show push-to-talk as pressed."""
         self.talk.setDown(is_down)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave room for the text field: a narrow bar shows the talk button as its icon alone."""
+        super().resizeEvent(event)
+        is_narrow = self.width() < _NARROW_PX
+        if is_narrow != self._is_narrow:
+            self._is_narrow = is_narrow
+            self._refresh()
+
     def _check(self, button: QPushButton, is_checked: bool) -> None:
         was_blocked = button.blockSignals(True)
         button.setChecked(is_checked)
@@ -94,7 +108,6 @@ class ControlBar(QFrame):
         bind(self.field.setToolTip, "input.tip")
         bind(self.send.setAccessibleName, "send.name")
         bind(self.send.setToolTip, "send.tip")
-        bind(self.talk.setText, "talk.text")
         bind(self.talk.setAccessibleName, "talk.text")
         bind(self.talk.setToolTip, "talk.tip")
         bind(self.stop.setText, "stop.text")
@@ -113,6 +126,7 @@ class ControlBar(QFrame):
             button.setToolTip(words)
             colour = palette.on_primary if is_muted else palette.ink
             button.setIcon(icons.icon(shown[is_muted], colour, pressed=colour))
+        self.talk.setText("" if self._is_narrow else self._translator.text("talk.text"))
         self.send.setIcon(icons.icon("send", palette.on_primary))
         self.talk.setIcon(icons.icon("talk", palette.ink))
         self.stop.setIcon(icons.icon("stop", palette.danger))

@@ -200,7 +200,7 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(pane)
         pane.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         pane.setFocus()
-        self.setMinimumSize(60 * GRID_PX, 68 * GRID_PX)
+        self.setMinimumSize(64 * GRID_PX, 68 * GRID_PX)
         self.resize(95 * GRID_PX, 92 * GRID_PX)
 
     def _make_words_pane(self) -> QWidget:

@@ -112,9 +112,7 @@ def bridge(qapp: object, outside: Outside, clock: VirtualClock) -> Iterator[Brid
 
 
 @pytest.fixture
-def make_stage(
-    qtbot: QtBot, outside: Outside, clock: VirtualClock, bridge: Bridge
-) -> Callable[..., Stage]:
+def make_stage(qtbot: QtBot, outside: Outside, clock: VirtualClock, bridge: Bridge) -> Callable[..., Stage]:
     def make(language: str = "en", theme: str = "light", *, reduced_motion: bool = True) -> Stage:
         settings = SimpleNamespace(language=language, theme=theme, reduced_motion=reduced_motion)
         window = create_window(bridge, settings)

@@ -63,9 +63,7 @@ def test_advance_tells_whether_there_is_something_new(model: SubtitleModel, spok
     assert [model.advance(at_s, never) for at_s in (10.0, 10.3, 10.4, 11.1, 11.2)] == [False, True, False, True, False]
 
 
-def test_a_cut_ends_the_light_where_it_was_heard_and_a_resume_takes_it_back(
-    model: SubtitleModel, spoken: Any
-) -> None:
+def test_a_cut_ends_the_light_where_it_was_heard_and_a_resume_takes_it_back(model: SubtitleModel, spoken: Any) -> None:
     model.start_speech(spoken.started(10.0))
     model.advance(10.5, never)
     model.stop_speech(stopped(10.5, 3, held=True))

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtGui import QColor, QFont, QImage
+from rigs.pixels import pixels
+
+from desktop.ui.subtitles.layout import BlockLayout
+from orchestrator.contracts.events import SubtitlePainted
+from orchestrator.contracts.ids import GenerationId, IntentId, UtteranceId
+from orchestrator.contracts.views import (
+    CharacterTextView,
+    GenerationEndedView,
+    SpeechStoppedView,
+    UserTextView,
+)
+
+G1, I1 = GenerationId("g-1"), IntentId("i-1")
+
+
+def shot(stage: Any) -> QImage:
+    return stage.window.subtitles.grab().toImage()
+
+
+def where(image: QImage, colour: str) -> Any:
+    """Mark the pixels of exactly `colour`."""
+    wanted = QColor(colour)
+    return (pixels(image) == (wanted.red(), wanted.green(), wanted.blue())).all(axis=2)
+
+
+def count(image: QImage, colour: str) -> int:
+    return int(where(image, colour).sum())
+
+
+def columns(image: QImage, colour: str) -> tuple[int, int]:
+    found = np.flatnonzero(where(image, colour).any(axis=0))
+    return int(found.min()), int(found.max())
+
+
+def test_the_word_that_sounds_is_lit_where_it_stands(stage: Any, spoken: Any) -> None:
+    palette = stage.window.theme.palette
+    stage.show(spoken.added(), spoken.started(110.0))
+    stage.at(109.9)
+    before = shot(stage)
+    assert count(before, palette.highlight) == 0
+    stage.at(110.15)
+    first = columns(shot(stage), palette.highlight)
+    stage.at(110.5)
+    second = columns(shot(stage), palette.highlight)
+    assert first[1] < second[0] + 8
+    assert second[1] - second[0] > 2 * (first[1] - first[0])
+    stage.at(111.2)
+    assert count(shot(stage), palette.highlight) == 0
+
+
+def test_lighting_never_moves_a_word(stage: Any, spoken: Any) -> None:
+    stage.show(spoken.added())
+    places = []
+    stage.show(spoken.started(110.0))
+    for at_s in (109.0, 110.15, 110.5, 111.6, 113.0):
+        stage.at(at_s)
+        placed, _ = stage.window.subtitles._place()
+        places.append([(r.x(), r.y(), r.width()) for r in placed[0].layout.rects(0, 17)])
+    assert all(place == places[0] for place in places)
+
+
+def test_a_cut_is_struck_through_with_a_bar_and_a_word(stage: Any, spoken: Any) -> None:
+    danger = stage.window.theme.palette.danger
+    stage.show(spoken.added(), spoken.started(110.0))
+    stage.at(110.5)
+    assert count(shot(stage), danger) == 0
+    stage.show(SpeechStoppedView(generation_id=G1, intent_id=I1, at_s=110.5, cut_at=3, held=True))
+    stage.at(110.6)
+    cut = shot(stage)
+    assert count(cut, danger) > 20
+    line = stage.window.subtitles.lines()[-1]
+    assert (line["lit_to"], line["cut_at"]) == (3, 3)
+    # The strike runs through the gap between the words, where there is no letter.
+    assert where(cut, stage.window.theme.palette.muted).sum(axis=1).max() > 100
+    stage.show(spoken.started(115.0, offset_s=0.2))
+    stage.at(115.1)
+    assert count(shot(stage), danger) == 0
+    assert stage.window.subtitles.lines()[-1]["cut_at"] is None
+
+
+def test_live_words_look_tentative_until_they_settle(stage: Any) -> None:
+    muted, ink = stage.window.theme.palette.muted, stage.window.theme.palette.ink
+    utterance = UtteranceId("u-1")
+    stage.show(UserTextView(utterance_id=utterance, text="今天天气怎么样", final=False))
+    live = shot(stage)
+    stage.show(UserTextView(utterance_id=utterance, text="今天天气怎么样？", final=True))
+    settled = shot(stage)
+    assert count(live, muted) > 0 and count(live, ink) == 0
+    assert count(settled, ink) > 0 and count(settled, muted) == 0
+
+
+def test_what_was_painted_is_reported_once_for_each_change(stage: Any, spoken: Any) -> None:
+    stage.show(
+        UserTextView(utterance_id=UtteranceId("u-1"), text="Hi", final=True), spoken.added(), spoken.started(110.0)
+    )
+    for at_s in (109.0, 110.15, 110.16, 110.5, 110.9, 111.6, 111.7):
+        stage.at(at_s)
+    stage.show(SpeechStoppedView(generation_id=G1, intent_id=I1, at_s=111.7, cut_at=14))
+    stage.at(111.8)
+    events = stage.painted(SubtitlePainted)
+    assert [(e.payload.role, e.payload.lit_to, e.payload.cut_at) for e in events] == [
+        ("user", 2, None),
+        ("character", 0, None),
+        ("character", 2, None),
+        ("character", 13, None),
+        ("character", 17, None),
+        ("character", 14, 14),
+    ]
+    assert {(e.generation_id, e.intent_id) for e in events[1:]} == {(G1, I1)}
+    assert {e.source for e in events} == {"window"}
+
+
+def test_a_stale_answer_is_neither_shown_nor_lit(stage: Any, spoken: Any) -> None:
+    stage.show(spoken.added(), spoken.started(110.0))
+    stage.at(110.15)
+    stage.outside.stale.add(G1)
+    stage.show(CharacterTextView(generation_id=G1, intent_id=IntentId("i-9"), text="Too late."))
+    stage.at(110.6)
+    assert [(line["text"], line["lit_to"]) for line in stage.window.subtitles.lines()] == [(spoken.text, 2)]
+    stage.show(GenerationEndedView(generation_id=G1, outcome="cancelled"))
+    assert stage.window.subtitles.lines()[-1]["cut_at"] == 2
+
+
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+def test_a_long_answer_scrolls_so_that_what_sounds_is_in_sight(
+    make_stage: Callable[..., Any], spoken: Any, language: str
+) -> None:
+    stage = make_stage(language)
+    text = "春眠不觉晓，处处闻啼鸟。" * 30 if language == "zh_CN" else "The early bird sings a long song. " * 20
+    stage.show(CharacterTextView(generation_id=G1, intent_id=I1, text=text))
+    subtitles = stage.window.subtitles
+    stage.at(101.0)
+    assert subtitles._offset == 0.0, "the beginning of what will be said is in sight"
+    started = spoken.started(110.0)
+    size = len(text)
+    words = tuple(
+        type(started.words[0])(
+            index=n,
+            text="",
+            char_start=n * size // 50,
+            char_end=(n + 1) * size // 50,
+            start_s=n * 0.2,
+            end_s=n * 0.2 + 0.2,
+        )
+        for n in range(50)
+    )
+    stage.show(
+        type(started)(
+            generation_id=G1, intent_id=I1, at_s=110.0, start_offset_s=0.0, duration_s=10.0, words=words, visemes=()
+        )
+    )
+    for step in range(50):
+        stage.at(110.1 + step * 0.2)
+        bottom = subtitles._place()[0][0].layout.bottom_of(subtitles.lines()[-1]["lit_to"] - 1)
+        assert subtitles._offset <= bottom - 20 and bottom <= subtitles._offset + subtitles.height() + 1
+
+
+def test_chinese_breaks_between_characters_and_never_before_closing_punctuation(qapp: object) -> None:
+    font = QFont()
+    font.setPixelSize(20)
+    text = "今天晴，最高二十三度。下午有一点风，适合出门散步！" * 4
+    for width in range(90, 300, 7):
+        layout = BlockLayout(text, font, float(width)).layout
+        starts = [layout.lineAt(n).textStart() for n in range(layout.lineCount())]
+        assert len(starts) > 3
+        assert not any(text[start] in "，。！" for start in starts)
+
+
+def test_places_of_characters_count_emoji_as_one(qapp: object) -> None:
+    font = QFont()
+    font.setPixelSize(20)
+    layout = BlockLayout("😀 word", font, 400.0)
+    plain = BlockLayout("word", font, 400.0)
+    assert layout.rects(2, 6)[0].width() == pytest.approx(plain.rects(0, 4)[0].width(), abs=1.0)
