@@ -45,7 +45,7 @@ class ReferenceReader:
         self.short_blocks = 0
 
     def take(self, at_s: float, frames: int) -> Samples:
-        """Return the reference (at the ring's rate) for a block of `frames` at `at_s`; zeros where nothing was played."""
+        """Return the reference, at the ring's rate, for `frames` from `at_s` on; zeros for what was not played."""
         exact = frames * self._ratio + self._owed
         count = int(exact)
         self._owed = exact - count
@@ -121,7 +121,7 @@ class EarsThread:
         self._devices: Devices | None = None
         self._changes: deque[Devices] = deque(maxlen=8)
         self._reference: ReferenceReader | None = None
-        self._is_failing = False
+        self._failing: set[str] = set()
         self._lost_before = 0
         self.failures = 0
         self._stop = threading.Event()
@@ -168,16 +168,17 @@ class EarsThread:
             if heard == 0:
                 self._ears.idle(now_s)
             else:
-                self._is_failing = False
+                self._failing.discard("ears")
         except Exception as error:
-            self._report(error)
+            self._report("ears", error)
         if self._on_tick is not None and now_s >= self._next_tick_s:
             # After a stall one tick is enough: what polls wants the present, not every missed moment.
             self._next_tick_s = max(self._next_tick_s + self._tick_s, now_s + self._tick_s / 2)
             try:
                 self._on_tick(now_s)
+                self._failing.discard("tick")
             except Exception as error:
-                self._report(error)
+                self._report("tick", error)
         return heard
 
     def _run(self) -> None:
@@ -211,11 +212,11 @@ class EarsThread:
         reference_rate_hz = rate_hz if reference is None else reference.rate_hz
         self._ears.set_devices(rate_hz=rate_hz, reference_rate_hz=reference_rate_hz, same_room=devices.same_room)
 
-    def _report(self, error: Exception) -> None:
+    def _report(self, part: str, error: Exception) -> None:
         self.failures += 1
-        if self._is_failing:
+        if part in self._failing:
             return
-        self._is_failing = True
-        log.error("the ears failed: %s", error, exc_info=error)
+        self._failing.add(part)
+        log.error("%s failed on the ears thread: %s", part, error, exc_info=error)
         if self._on_failure is not None:
             self._on_failure(error)

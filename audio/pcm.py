@@ -116,7 +116,7 @@ def read_wav_channels(path: Path) -> tuple[Samples, int]:
         InputError: `wav_unreadable`, `wav_format` or `wav_empty`, with the file's name.
     """
     try:
-        with wave.open(str(path), "rb") as reader:
+        with path.open("rb") as file, wave.open(file, "rb") as reader:
             channels, width, rate_hz = reader.getnchannels(), reader.getsampwidth(), reader.getframerate()
             raw = reader.readframes(reader.getnframes())
     except FileNotFoundError:
@@ -149,7 +149,7 @@ def write_wav(path: Path, samples: Samples, rate_hz: int) -> None:
     """
     channels = 1 if samples.ndim == 1 else samples.shape[1]
     try:
-        with wave.open(str(path), "wb") as writer:
+        with path.open("wb") as file, wave.open(file, "wb") as writer:
             writer.setnchannels(channels)
             writer.setsampwidth(2)
             writer.setframerate(rate_hz)
