@@ -19,11 +19,18 @@ pytestmark = pytest.mark.models
 
 RATE = 48_000
 SPEECH = [
-    "en_az_weather", "en_card_001", "en_card_005", "en_jfk", "en_ky_bear", "en_ky_dog", "en_LJ001_0013", "en_lk_weather",
-    "en_pv_3da49d22", "en_pv_9cf1f42a", "en_pv_d1cff360", "en_sb_spk1_snt1", "en_sb_spk1_snt4", "en_sc_0051", "en_chan3_2",
-    "zh_azmix_1", "zh_azmix_3", "zh_azmix_5", "zh_azcont_3", "zh_azcont_8", "zh_sc_TV-1", "zh_ten", "zh_wenet_mid",
+    "en_az_weather", "en_card_001", "en_jfk", "en_ky_dog", "en_LJ001_0013", "en_pv_3da49d22", "en_sb_spk1_snt4",
+    "zh_azmix_1", "zh_azmix_5", "zh_sc_TV-1", "zh_ten", "zh_wenet_mid",
 ]  # fmt: skip
-NOISE = ["nz_gl_clap", "nz_pc_office1", "nz_pv_kitchen40", "nz_sb_diffuse", "nz_sb_noise3"]
+MORE_SPEECH = [
+    *SPEECH, "en_card_005", "en_chan3_2", "en_ky_bear", "en_lk_weather", "en_pv_9cf1f42a", "en_pv_d1cff360", "en_sc_0051",
+    "en_sb_spk1_snt1", "zh_azcont_3", "zh_azcont_8", "zh_azmix_3",
+]  # fmt: skip
+NOISE = ["nz_gl_clap", "nz_pc_office1", "nz_sb_diffuse", "nz_sb_noise3"]
+SHORT_AND_LONG = [
+    pytest.param(SPEECH, id="some"),
+    pytest.param(MORE_SPEECH, id="many", marks=pytest.mark.long),
+]
 HISS_DB = -75.0
 
 Load = Callable[[str, float], Samples]
@@ -65,12 +72,12 @@ class Heard:
 
 
 def speak(load: Load, name: str, level_db: float) -> Heard:
-    """One recording after a second and a half of silence, while something (silent at the microphone) sounds."""
-    speech = load(name, level_db)
-    onset_s = 1.5 + energy_onset_s(speech, RATE)
+    """The start of a recording after a second of silence, while something (silent at the microphone) sounds."""
+    speech = load(name, level_db)[: 2 * RATE]
+    onset_s = 1.0 + energy_onset_s(speech, RATE)
     rig = make_rig(rate_hz=RATE)
     rig.player.is_on = True
-    rig.hear(with_silence(speech, 1.5, 1.5))
+    rig.hear(with_silence(speech, 1.0, 0.0))
     duck_s, cut_s = rig.player.first_s("duck", "cut"), rig.player.first_s("cut")
     onsets = rig.events.speech("onset")
     assert duck_s is not None, f"{name} was not heard"
@@ -87,11 +94,12 @@ def report(what: str, seconds: list[float], record_property: Callable[[str, obje
     return median, p95
 
 
-@pytest.mark.parametrize("level_db", [-20.0, -30.0, -38.0])
+@pytest.mark.parametrize("names", SHORT_AND_LONG)
+@pytest.mark.parametrize("level_db", [-20.0, -34.0])
 def test_speech_is_noticed_fast_without_echo(
-    load: Load, level_db: float, record_property: Callable[[str, object], None]
+    load: Load, names: list[str], level_db: float, record_property: Callable[[str, object], None]
 ) -> None:
-    heard = [speak(load, name, level_db) for name in SPEECH]
+    heard = [speak(load, name, level_db) for name in names]
     duck_p50, duck_p95 = report(f"onset to duck, {level_db:.0f} dBFS", [each.duck_s for each in heard], record_property)
     cut_p50, cut_p95 = report(f"onset to cut, {level_db:.0f} dBFS", [each.cut_s for each in heard], record_property)
     errors = [abs(each.onset_error_s) for each in heard]
@@ -106,10 +114,10 @@ def test_speech_is_noticed_fast_without_echo(
 
 @pytest.mark.parametrize("name", SPEECH)
 def test_the_first_syllable_reaches_the_recogniser(load: Load, name: str) -> None:
-    speech = load(name, -26.0)
+    speech = load(name, -26.0)[: round(1.6 * RATE)]
     rig = make_rig(rate_hz=RATE)
-    rig.hear(with_silence(speech, 1.5, 1.5))
-    energy_s = 1.5 + energy_onset_s(speech, RATE)
+    rig.hear(with_silence(speech, 1.0, 1.0))
+    energy_s = 1.0 + energy_onset_s(speech, RATE)
     onset_s = rig.events.speech("onset")[0].at_s
     first = rig.recogniser.finals[0]
     begin_s = onset_s - EarsConfig().endpoint.lead_s
@@ -125,22 +133,23 @@ def test_noises_neither_cut_nor_speak(load: Load) -> None:
         for level_db in (-40.0, -26.0):
             rig = make_rig(rate_hz=RATE)
             rig.player.is_on = True
-            rig.hear(with_silence(load(name, level_db), 1.0, 1.0))
+            rig.hear(with_silence(load(name, level_db)[: 6 * RATE], 0.5, 0.5))
             assert "cut" not in rig.player.names(), (name, level_db)
             assert rig.events.speech("onset") == [], (name, level_db)
             assert rig.player.gain == 1.0
 
 
 def test_clicks_neither_cut_nor_speak() -> None:
-    near = np.zeros(20 * RATE, np.float32)
+    near = np.zeros(10 * RATE, np.float32)
     chance = np.random.default_rng(9)
-    for at in chance.integers(RATE, len(near) - RATE, 80):
+    for at in chance.integers(RATE, len(near) - RATE, 40):
         length = int(chance.integers(48, 1500))
         decay = np.exp(-np.arange(length) / (length / 4))
         near[at : at + length] += (chance.normal(0.0, 0.4, length) * decay).astype(np.float32)
     rig = make_rig(rate_hz=RATE)
     rig.player.is_on = True
     rig.hear(near)
+    assert rig.ears.stats()["vad1_passed"] > 50
     assert "cut" not in rig.player.names()
     assert rig.events.events == []
 
@@ -174,14 +183,13 @@ def echo_gain_db(echo_db: float, user_db: float) -> float:
     return user_db + echo_db + 20.0
 
 
-@pytest.mark.parametrize("reverberant", [False, True])
-@pytest.mark.parametrize("echo_db", [-6.0, 0.0])
+@pytest.mark.parametrize(("echo_db", "reverberant"), [(-6.0, True), (0.0, False)])
 def test_its_own_voice_is_not_the_user(load: Load, answer: Samples, echo_db: float, reverberant: bool) -> None:
     rig = make_rig(rate_hz=RATE)
     rig.player.is_on = rig.player.keeps_sounding = True
     rig.echo_db = echo_gain_db(echo_db, -26.0)
     rig.impulse = room(RATE) if reverberant else None
-    far = with_silence(answer, 0.5, 1.0)
+    far = with_silence(answer[: 10 * RATE], 0.5, 0.5)
     rig.hear(with_silence(np.zeros(0, np.float32), 0.0, len(far) / RATE)[: len(far)], far)
     assert "cut" not in rig.player.names()
     assert rig.events.events == []
@@ -189,19 +197,24 @@ def test_its_own_voice_is_not_the_user(load: Load, answer: Samples, echo_db: flo
     assert rig.player.names().count("duck") <= 1
 
 
+@pytest.mark.parametrize("names", SHORT_AND_LONG)
 @pytest.mark.parametrize("reverberant", [False, True])
 def test_the_user_over_the_echo_cuts_it(
-    load: Load, answer: Samples, reverberant: bool, record_property: Callable[[str, object], None]
+    load: Load,
+    answer: Samples,
+    names: list[str],
+    reverberant: bool,
+    record_property: Callable[[str, object], None],
 ) -> None:
     ducks, cuts = [], []
-    for name in SPEECH[::2]:
-        for at_s in (3.0, 6.3):
-            speech = load(name, -26.0)[: round(3.0 * RATE)]
+    for name in names:
+        for at_s in (2.0, 6.3) if len(names) > len(SPEECH) else (2.0,):
+            speech = load(name, -26.0)[: round(1.4 * RATE)]
             rig = make_rig(rate_hz=RATE)
             rig.player.is_on = True
             rig.echo_db = echo_gain_db(-6.0, -26.0)
             rig.impulse = room(RATE) if reverberant else None
-            near = with_silence(speech, at_s, 0.5)
+            near = with_silence(speech, at_s, 0.0)
             rig.hear(near, answer[: len(near)])
             onset_s = at_s + energy_onset_s(speech, RATE)
             duck_s, cut_s = rig.player.first_s("duck", "cut"), rig.player.first_s("cut")
