@@ -115,6 +115,10 @@ def test_test_mode_adds_its_parts_and_serves_run_mode(machine: Machine) -> None:
     for arguments in ((), ("--test",)):
         assert machine.bootstrap(*arguments).returncode == 0
         assert machine.steps() == []
+    with (machine.checkout / "requirements-dev.lock").open("a") as lock:
+        lock.write("# changed\n")
+    assert machine.bootstrap().returncode == 0
+    assert machine.steps() == ["install requirements-dev.lock", "install mynah"]
 
 
 def test_change_of_the_lock_or_the_catalogue_repeats_only_its_step(machine: Machine) -> None:
@@ -123,6 +127,10 @@ def test_change_of_the_lock_or_the_catalogue_repeats_only_its_step(machine: Mach
         lock.write("# changed\n")
     machine.bootstrap()
     assert machine.steps() == ["install requirements.lock", "install mynah"]
+    with (machine.checkout / "pyproject.toml").open("a") as project:
+        project.write("# changed\n")
+    machine.bootstrap()
+    assert machine.steps() == ["install mynah"]
     with (machine.checkout / "desktop" / "model_catalogue.yaml").open("a") as catalogue:
         catalogue.write("# changed\n")
     machine.bootstrap()
