@@ -56,6 +56,11 @@ class EngineConfig:
 class DeafRecogniser:
     """Stands in where no recogniser could be loaded: every utterance is answered as not understood."""
 
+    @property
+    def cores(self) -> float:
+        """It costs nothing."""
+        return 0.0
+
     def transcribe(
         self,
         audio: Samples,
@@ -66,7 +71,9 @@ class DeafRecogniser:
         vad_fraction: float | None = None,
     ) -> Transcription:
         """Raise `PartFailed` stt_missing."""
-        raise PartFailed("stt_missing", "there is no recogniser; get one with `mynah models get`", part="stt", recoverable=True)
+        raise PartFailed(
+            "stt_missing", "there is no recogniser; get one with `mynah models get`", part="stt", recoverable=True
+        )
 
 
 class _EarSink:
@@ -126,12 +133,14 @@ class AudioEngine:
             events=events,
             clock=clock,
             staleness=staleness,
-            synth_cost_s=None if config.synth_cost_per_char_s is None else _cost_by_length(config.synth_cost_per_char_s),
+            synth_cost_s=None
+            if config.synth_cost_per_char_s is None
+            else _cost_by_length(config.synth_cost_per_char_s),
         )
         sink = _EarSink(events)
         self.recogniser = Recogniser(
             worker=self._workers["stt"],
-            final=models.final or DeafRecogniser(),
+            final=models.final if models.final is not None else DeafRecogniser(),
             partial=models.partial,
             events=sink,
             clock=clock,

@@ -66,7 +66,9 @@ class SimulatedRoom:
             noise_rms = float(np.sqrt(np.mean(np.square(config.noise)))) or 1.0
             self._noise_gain = user_rms * 10 ** (-config.snr_db / 20) / noise_rms
         self._echo_gain = 0.0
-        response = np.ones(1, np.float32) if config.impulse_response is None else config.impulse_response.astype(np.float32)
+        response = (
+            np.ones(1, np.float32) if config.impulse_response is None else config.impulse_response.astype(np.float32)
+        )
         energy = float(np.sqrt(np.sum(np.square(response)))) or 1.0
         self._response: Samples = response / np.float32(energy)
         if config.echo_db is not None and voice_rms > 0.0:

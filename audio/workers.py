@@ -22,7 +22,10 @@ class Worker(Protocol):
     """Runs one job at a time, in order. The worker owns its queue; it is bounded and refuses what does not fit."""
 
     def submit(self, job: Job, *, name: str, cost_s: float | None = None) -> bool:
-        """Queue `job`; False when full or stopped. Callable from any thread. `cost_s` overrides the measured cost in virtual time."""
+        """Queue `job`; False when full or stopped.
+
+        Callable from any thread. `cost_s` overrides the measured cost in virtual time.
+        """
         ...
 
     @property

@@ -31,6 +31,7 @@ from orchestrator.contracts.commands import (
     Quit,
     Stop,
 )
+from orchestrator.contracts.dialogue import Llm
 from orchestrator.contracts.events import (
     AppExit,
     AppReady,
@@ -109,6 +110,7 @@ class Assembly:
         must_answer: bool = False,
         wait_for_llm: bool = False,
         on_llm_state: Callable[[str], None] | None = None,
+        wrap_llm: Callable[[Llm], Llm] | None = None,
     ) -> None:
         """Build everything; nothing runs yet. Raises `MynahError` for what can't be built."""
         self.options = options
@@ -121,7 +123,9 @@ class Assembly:
         self._policy_paths = [layer / "policy.yml" for layer in options.flow_layers if (layer / "policy.yml").is_file()]
         policy = load_policy(self._policy_paths)
         self.brains = BrainFactory(options.flow_layers, settings, clock, options.data, seed=options.seed)
-        self.event_log = EventLog(clock, options.events, with_text=options.events_with_text, is_threaded=not timing.is_inline)
+        self.event_log = EventLog(
+            clock, options.events, with_text=options.events_with_text, is_threaded=not timing.is_inline
+        )
         self.bus = Bus(clock, self.ids, self.event_log, policy.table)
         self.generations = Generations(self.ids, clock, self.bus.trace)
         self.database = Database(options.data / DATABASE, is_inline=timing.is_inline)
@@ -135,6 +139,7 @@ class Assembly:
             must_answer=must_answer,
             wait_for_local=wait_for_llm,
             on_state=on_llm_state,
+            wrap=wrap_llm,
         )
         self.engine = AudioEngine(
             clock=clock,

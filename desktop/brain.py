@@ -16,7 +16,9 @@ from orchestrator.llm.prompts import CAPABLE_BUDGET, SMALL_BUDGET, persona_reque
 class BrainFactory:
     """Reads flows, rails and persona; `make` reads them again, for a reload. Raises `InputError` for broken files."""
 
-    def __init__(self, layers: Sequence[Path], settings: Settings, clock: Clock, data: Path, *, seed: int | None) -> None:
+    def __init__(
+        self, layers: Sequence[Path], settings: Settings, clock: Clock, data: Path, *, seed: int | None
+    ) -> None:
         """Read the persona now; the rest when a brain is made."""
         self._layers = tuple(layers)
         self._settings = settings

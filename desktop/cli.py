@@ -17,7 +17,12 @@ Command = Callable[[list[str]], int]
 def _window(argv: list[str]) -> int:
     from desktop.options import add_run_options, run_options
 
-    parser = argparse.ArgumentParser(prog="mynah", description="A voice companion for the desktop.", epilog=_commands_text(), formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="mynah",
+        description="A voice companion for the desktop.",
+        epilog=_commands_text(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     add_run_options(parser)
     options = run_options(parser.parse_args(argv), strict=False)
     _set_up_logging(options.settings.log_level)
@@ -153,7 +158,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except Exception as error:
         logging.getLogger(__name__).debug("unexpected failure", exc_info=error)
-        return _fail(f"something went wrong inside Mynah: {type(error).__name__}: {error} (--log-level debug tells more)", 3)
+        return _fail(
+            f"something went wrong inside Mynah: {type(error).__name__}: {error} (--log-level debug tells more)", 3
+        )
 
 
 def entry() -> None:
@@ -173,7 +180,11 @@ def _fail(message: str, code: int) -> int:
 
 
 def _set_up_logging(level: str) -> None:
-    logging.basicConfig(level=getattr(logging, level.upper(), logging.WARNING), format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True)
+    logging.basicConfig(
+        level=getattr(logging, level.upper(), logging.WARNING),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        force=True,
+    )
     # These write what was said or asked at INFO.
     for noisy in ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "faster_whisper"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

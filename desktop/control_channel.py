@@ -83,7 +83,10 @@ def _notify(data: Mapping[str, Any]) -> Notify:
         raise ValueError("“expires_s” must be a number of seconds above 0")
     text = _text(data, "text")
     return Notify(
-        id=_text(data, "id"), text=text, urgent=_flag(data, "urgent", False), expires_s=None if expires is None else float(expires)
+        id=_text(data, "id"),
+        text=text,
+        urgent=_flag(data, "urgent", False),
+        expires_s=None if expires is None else float(expires),
     )
 
 
@@ -124,7 +127,12 @@ class ControlChannel:
     """Reads commands on a thread named `control` until the input ends; a bad line is refused and the next one read."""
 
     def __init__(
-        self, *, submit: Callable[[Command], bool], acknowledge: Acknowledge, dump: Dump, on_end: Callable[[], None] | None = None
+        self,
+        *,
+        submit: Callable[[Command], bool],
+        acknowledge: Acknowledge,
+        dump: Dump,
+        on_end: Callable[[], None] | None = None,
     ) -> None:
         """Hand commands to `submit`, answers to `acknowledge`; `dump` makes the result of `dump`."""
         self._submit = submit
@@ -140,7 +148,9 @@ class ControlChannel:
             try:
                 source = Path(where).open(encoding="utf-8")  # noqa: SIM115 - read by the thread until its end
             except OSError as error:
-                raise InputError("control_unreadable", f"cannot read the control channel {where}: {error.strerror}") from error
+                raise InputError(
+                    "control_unreadable", f"cannot read the control channel {where}: {error.strerror}"
+                ) from error
         threading.Thread(target=self._run, args=(source,), name="control", daemon=True).start()
 
     def _run(self, source: TextIO) -> None:

@@ -37,7 +37,10 @@ def print_ack(ack: ControlAck) -> None:
 
 
 def run_headless(options: RunOptions) -> int:
-    """Run until SIGTERM, SIGINT or `quit`; returns the exit code. Raises `MynahError` for what keeps it from starting."""
+    """Run until SIGTERM, SIGINT or `quit`; returns the exit code.
+
+    Raises `MynahError` for what keeps it from starting.
+    """
     clock = SystemClock()
     store = ModelStore()
     over = threading.Event()
@@ -62,7 +65,9 @@ def run_headless(options: RunOptions) -> int:
         program.start()
         if options.control is not None:
             acknowledge = assembly.acknowledge if options.events is not None else print_ack
-            ControlChannel(submit=program.submit, acknowledge=acknowledge, dump=lambda: _dump(program)).start(options.control)
+            ControlChannel(submit=program.submit, acknowledge=acknowledge, dump=lambda: _dump(program)).start(
+                options.control
+            )
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         over.wait()

@@ -57,6 +57,7 @@ class LlmHost:
         must_answer: bool = False,
         wait_for_local: bool = False,
         on_state: Callable[[str], None] | None = None,
+        wrap: Callable[[Llm], Llm] | None = None,
     ) -> None:
         """Prepare what the settings choose. Raises `InputError` for a missing model, a bad URL or a missing key."""
         self._must_answer = must_answer
@@ -65,6 +66,7 @@ class LlmHost:
         self.client: LlmClient | None = None
         self.name: str | None = None
         self._on_state = on_state
+        self._wrap = wrap or (lambda llm: llm)
         if settings.llm == "none":
             return
         if settings.llm == "local":
@@ -109,7 +111,7 @@ class LlmHost:
 
     def for_turn(self, generation_id: GenerationId, emit: Callable[[Payload], None]) -> Llm:
         """Return the model for one answer."""
-        return NoLlm() if self.client is None else self.client.bind(generation_id, emit)
+        return NoLlm() if self.client is None else self._wrap(self.client.bind(generation_id, emit))
 
     def _tell(self, state: ServerState) -> None:
         if self._on_state is not None:

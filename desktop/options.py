@@ -31,7 +31,9 @@ class RunOptions:
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of every command that runs the conversation."""
-    parser.add_argument("--events", type=Path, metavar="FILE", help="write everything that happens into FILE (JSON lines)")
+    parser.add_argument(
+        "--events", type=Path, metavar="FILE", help="write everything that happens into FILE (JSON lines)"
+    )
     parser.add_argument("--events-no-text", action="store_true", help="blank what was said in the events file")
     parser.add_argument("--control", metavar="-|PATH", help="read commands (JSON lines) from standard input or a pipe")
     add_common_options(parser)
@@ -39,18 +41,26 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
 
 def add_common_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose configuration, devices and models."""
-    parser.add_argument("--flows", type=Path, metavar="DIR", help="your own flows, rails and persona, laid over the shipped ones")
+    parser.add_argument(
+        "--flows", type=Path, metavar="DIR", help="your own flows, rails and persona, laid over the shipped ones"
+    )
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of settings and history")
     parser.add_argument("--input", metavar="DEVICE", help="microphone (see mynah devices)")
     parser.add_argument("--output", metavar="DEVICE", help="loudspeaker (see mynah devices)")
-    parser.add_argument("--llm", metavar="local|none|URL", help="language model: offline, none, or an OpenAI-compatible endpoint")
+    parser.add_argument(
+        "--llm", metavar="local|none|URL", help="language model: offline, none, or an OpenAI-compatible endpoint"
+    )
     parser.add_argument("--llm-model", metavar="NAME", help="model at the endpoint, or of the catalogue when local")
     parser.add_argument("--llm-key-env", metavar="NAME", help="environment variable that holds the endpoint's key")
     parser.add_argument("--whisper", metavar="MODEL", help="recogniser: a name of mynah models list, or a folder")
     parser.add_argument("--voice", metavar="MODEL", help="voice: a name of mynah models list, or a folder")
     parser.add_argument("--language", metavar="en|zh", help="the language you speak most")
-    parser.add_argument("--seed", type=int, metavar="N", help="make random choices and virtual costs the same every time")
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="how much is logged to standard error")
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="make random choices and virtual costs the same every time"
+    )
+    parser.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), help="how much is logged to standard error"
+    )
 
 
 def run_options(args: argparse.Namespace, *, strict: bool) -> RunOptions:

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from desktop.bootstrap import Assembly, RunningProgram, Timing
 from desktop.headless import NoWindow
 from desktop.models import ModelStore
 from desktop.options import RunOptions, add_common_options, run_options
+from desktop.paced_llm import PacedLlm, WaitCounter
 from desktop.sound_models import load_all
 from orchestrator.clock import Clock, SystemClock, VirtualClock
 from orchestrator.contracts.commands import Command
@@ -70,7 +70,9 @@ def voice_level(voices: tuple[SpeechSynthesiser, ...]) -> float:
 class _Driver:
     """Moves sound between room and engine, 10 ms at a time, and knows when everything is over."""
 
-    def __init__(self, assembly: Assembly, clock: Clock, given: SimulationInput, submit: Callable[[Command], bool]) -> None:
+    def __init__(
+        self, assembly: Assembly, clock: Clock, given: SimulationInput, submit: Callable[[Command], bool]
+    ) -> None:
         self._assembly = assembly
         self._engine = assembly.engine
         self._clock = clock
@@ -110,7 +112,12 @@ class _Driver:
             return False
         self._user_over_s = self._user_over_s or now_s
         core = self._assembly.core
-        quiet = core is not None and core.conversation.is_quiet and self._engine.is_output_idle and not self._engine.is_working
+        quiet = (
+            core is not None
+            and core.conversation.is_quiet
+            and self._engine.is_output_idle
+            and not self._engine.is_working
+        )
         if not quiet:
             self._idle_since_s = None
             return now_s - self._user_over_s > _LONGEST_AFTER_USER_S
@@ -126,13 +133,16 @@ def run_virtual(
     scheduler = VirtualScheduler(clock)
     store = ModelStore()
     loaded = models or load_all(options.settings, store, real, lambda part: None)
-    calls = _CallCounter()
-    loop = VirtualTimeLoop(clock, real, lambda: calls.open > 0, is_frozen=options.seed is not None)
+    calls = WaitCounter()
+    is_seeded = options.seed is not None
+    loop = VirtualTimeLoop(clock, real, lambda: calls.open > 0, is_frozen=is_seeded)
 
     def make_worker(name: str) -> Worker:
         return VirtualWorker(name, scheduler, real, capacity=16)
 
-    timing = Timing(clock=clock, make_worker=make_worker, is_inline=True, mic_rate_hz=MIC_RATE_HZ, out_rate_hz=OUT_RATE_HZ)
+    timing = Timing(
+        clock=clock, make_worker=make_worker, is_inline=True, mic_rate_hz=MIC_RATE_HZ, out_rate_hz=OUT_RATE_HZ
+    )
     assembly = Assembly(
         options=options,
         timing=timing,
@@ -141,18 +151,15 @@ def run_virtual(
         store=store,
         must_answer=True,
         wait_for_llm=True,
+        wrap_llm=lambda llm: PacedLlm(llm, calls, has_fixed_costs=is_seeded),
     )
-    assembly.event_log.add_tap(calls.on_record)
     assembly.engine.connect_simulation()
 
     async def main() -> SimulationResult:
         core = assembly.make_core()
         assembly.record_open()
-        calls.open += 1
-        try:
+        with calls:
             await core.open()
-        finally:
-            calls.open -= 1
         assembly.record_ready()
 
         def to_core(command: Command) -> bool:
@@ -169,9 +176,8 @@ def run_virtual(
             scheduler.run_due()
             if clock.monotonic_s() >= due_s - 1e-9:
                 driver.step(clock.monotonic_s())
-        calls.open += 1
-        await core.close()
-        calls.open -= 1
+        with calls:
+            await core.close()
         return SimulationResult(character=driver.room.character, begin_s=driver.begin_s)
 
     try:
@@ -190,19 +196,6 @@ def _close(assembly: Assembly, code: int) -> None:
     assembly.record_exit(code)
 
 
-class _CallCounter:
-    """Counts model calls that are under way, from the events."""
-
-    def __init__(self) -> None:
-        self.open = 0
-
-    def on_record(self, record: dict[str, Any]) -> None:
-        if record["type"] == "llm:call":
-            self.open += 1
-        elif record["type"] == "llm:end":
-            self.open -= 1
-
-
 def run_real(options: RunOptions, given: SimulationInput, *, models: AudioModels | None = None) -> SimulationResult:
     """Run in real time on the program's own threads, with a pacing thread in place of the devices."""
     clock = SystemClock()
@@ -215,7 +208,13 @@ def run_real(options: RunOptions, given: SimulationInput, *, models: AudioModels
         out_rate_hz=OUT_RATE_HZ,
     )
     assembly = Assembly(
-        options=options, timing=timing, views=NoWindow(), models=loaded, store=store, must_answer=True, wait_for_llm=True
+        options=options,
+        timing=timing,
+        views=NoWindow(),
+        models=loaded,
+        store=store,
+        must_answer=True,
+        wait_for_llm=True,
     )
     assembly.engine.connect_simulation()
     program = SimulatedProgram(assembly)
@@ -249,12 +248,23 @@ def simulate_main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="mynah simulate", description="Run the conversation between sound files.")
     parser.add_argument("--mic", type=Path, required=True, metavar="WAV", help="what the user says")
     parser.add_argument("--out", type=Path, required=True, metavar="WAV", help="where the character's voice is written")
-    parser.add_argument("--events", type=Path, metavar="FILE", help="write everything that happens into FILE (JSON lines)")
+    parser.add_argument(
+        "--events", type=Path, metavar="FILE", help="write everything that happens into FILE (JSON lines)"
+    )
     parser.add_argument("--events-no-text", action="store_true", help="blank what was said in the events file")
-    parser.add_argument("--echo-db", type=float, metavar="DB", help="echo of the character in the microphone, relative to the user's speech")
+    parser.add_argument(
+        "--echo-db",
+        type=float,
+        metavar="DB",
+        help="echo of the character in the microphone, relative to the user's speech",
+    )
     parser.add_argument("--rir", type=Path, metavar="WAV", help="impulse response of the room")
-    parser.add_argument("--delay-ms", type=float, default=40.0, metavar="MS", help="from loudspeaker to microphone (default 40)")
-    parser.add_argument("--drift-ppm", type=float, default=0.0, metavar="PPM", help="how much faster the microphone's clock runs")
+    parser.add_argument(
+        "--delay-ms", type=float, default=40.0, metavar="MS", help="from loudspeaker to microphone (default 40)"
+    )
+    parser.add_argument(
+        "--drift-ppm", type=float, default=0.0, metavar="PPM", help="how much faster the microphone's clock runs"
+    )
     parser.add_argument("--noise", type=Path, metavar="WAV", help="noise in the room")
     parser.add_argument("--snr-db", type=float, default=20.0, metavar="DB", help="speech over noise (default 20)")
     parser.add_argument("--virtual", action="store_true", help="as fast as the machine can, on a virtual clock")

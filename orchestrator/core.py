@@ -170,7 +170,10 @@ class Core:
             self._brain.load_state(state)
         self._facts = tuple(await parts.database.transact(records.facts))
         if parts.database.moved_aside is not None:
-            self._notice("store_damaged", f"The stored conversations were damaged and moved to {parts.database.moved_aside.name}.")
+            self._notice(
+                "store_damaged",
+                f"The stored conversations were damaged and moved to {parts.database.moved_aside.name}.",
+            )
         await self.history.load_recent(20)
         await self.history.open_session(self.turns.session_id, carry_over=0)
         await parts.llm.open()
@@ -205,7 +208,10 @@ class Core:
         """Carry out what the window or the control channel asks."""
         match command:
             case SendText():
-                self._post(InputUser(text=command.text, via=command.via, object=command.object), "control" if command.via == "control" else "window")
+                self._post(
+                    InputUser(text=command.text, via=command.via, object=command.object),
+                    "control" if command.via == "control" else "window",
+                )
             case Stop():
                 self.bus.post(
                     Event(
@@ -240,7 +246,10 @@ class Core:
                 log.warning("no one takes the command %s", type(command).__name__)
 
     def reload(self) -> None:
-        """Read the configuration again, keeping the conversation. Raises nothing: what is broken is reported and the old stays."""
+        """Read the configuration again, keeping the conversation.
+
+        Raises nothing: what is broken is reported and the old stays.
+        """
         parts = self._parts
         try:
             brain = parts.make_brain()
@@ -319,7 +328,9 @@ class Core:
         payload = envelope.event.payload
         if isinstance(payload, DeviceStateChanged):
             self._parts.views.show(
-                DeviceView(direction=payload.direction, device=payload.device, state=payload.state, reason=payload.reason)
+                DeviceView(
+                    direction=payload.direction, device=payload.device, state=payload.state, reason=payload.reason
+                )
             )
 
     # --- small things -----------------------------------------------------------------------------------

@@ -16,10 +16,21 @@ from orchestrator.dialogue.phrase_book import DEFAULT_PHRASES, PhraseBook, Phras
 from orchestrator.flows.source import ListNode, MapNode, Node, Problem, Report, ScalarNode, did_you_mean, read_source
 
 _SECTIONS = ("events", "phrases", "interruption")
-_CELLS = ("lane", "class", "score", "expires_after_s", "coalesce_key", "coalesce_window_s", "max_waiting", "drop_when_busy")
+_CELLS = (
+    "lane",
+    "class",
+    "score",
+    "expires_after_s",
+    "coalesce_key",
+    "coalesce_window_s",
+    "max_waiting",
+    "drop_when_busy",
+)
 _LANGUAGES = ("en", "zh")
 
-_QUEUED = frozenset({"lane", "class", "score", "expires_after_s", "coalesce_key", "coalesce_window_s", "max_waiting", "drop_when_busy"})
+_QUEUED = frozenset(
+    {"lane", "class", "score", "expires_after_s", "coalesce_key", "coalesce_window_s", "max_waiting", "drop_when_busy"}
+)
 _MEANINGFUL: Mapping[str, frozenset[str]] = {
     "input:interrupt": frozenset({"class", "score", "expires_after_s", "coalesce_key"}),
     "input:user": frozenset({"class", "score", "expires_after_s", "max_waiting"}),
@@ -34,7 +45,10 @@ _MEANINGFUL: Mapping[str, frozenset[str]] = {
     "output:state": _QUEUED - {"drop_when_busy", "expires_after_s"},
     "device:state": _QUEUED - {"drop_when_busy", "expires_after_s"},
 }
-"""Which cells mean something for a type. Reports of what was played, cut or understood only take a score and a class."""
+"""Which cells mean something for a type.
+
+Reports of what was played, cut or understood only take a score and a class.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +65,10 @@ class Policy:
 
 
 def load_policy(paths: Sequence[Path]) -> Policy:
-    """Read the layers in order (shipped first, the user's over it). Raises `InputError` policy_invalid listing every problem."""
+    """Read the layers in order (shipped first, the user's over it).
+
+    Raises `InputError` policy_invalid listing every problem.
+    """
     policy, problems = check_policy(paths)
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors:
@@ -77,7 +94,9 @@ def _overlay(policy: Policy, root: Node, report: Report) -> Policy:
         return policy
     for key in root:
         if key not in _SECTIONS:
-            report.add(root.key(key), "unknown_key", f"unknown section “{key}”", suggestion=did_you_mean(key, _SECTIONS))
+            report.add(
+                root.key(key), "unknown_key", f"unknown section “{key}”", suggestion=did_you_mean(key, _SECTIONS)
+            )
     rows = dict(policy.table.rows)
     section = root.get("events")
     if section is not None:
@@ -107,7 +126,12 @@ def _read_events(node: Node, rows: dict[str, PolicyRow], report: Report) -> None
     known = (*DEFAULT_ROWS, *payload_classes())
     for name in section:
         if name not in known:
-            report.add(section.key(name), "unknown_event", f"unknown event type “{name}”", suggestion=did_you_mean(name, DEFAULT_ROWS))
+            report.add(
+                section.key(name),
+                "unknown_event",
+                f"unknown event type “{name}”",
+                suggestion=did_you_mean(name, DEFAULT_ROWS),
+            )
             continue
         value = section.get(name)
         cells = _mapping(value, report, f"the row “{name}”") if value is not None else None
@@ -138,39 +162,55 @@ def _is_shipped_value(row: PolicyRow, cell: str, value: Any) -> bool:
 
 
 def _with_cell(name: str, row: PolicyRow, cell: str, node: ScalarNode, report: Report) -> PolicyRow:
-    value = node.value
-    match cell:
-        case "lane":
-            if value in set(Lane):
-                return replace(row, lane=Lane(value))
-            report.add(node, "policy_value", f"unknown lane “{node.text}”", suggestion=did_you_mean(node.text, list(Lane)))
-        case "class":
-            names = [member.name.lower() for member in PriorityClass]
-            if isinstance(value, str) and value in names:
-                return replace(row, priority_class=PriorityClass[value.upper()])
-            report.add(node, "policy_value", f"unknown class “{node.text}”", suggestion=did_you_mean(node.text, names))
-        case "score":
-            if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 1000:
-                return replace(row, score=value)
-            report.add(node, "policy_value", "“score” is a whole number from 0 to 1000")
-        case "expires_after_s" | "coalesce_window_s":
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
-            if cell == "expires_after_s" and (value is None or is_number):
-                return replace(row, expires_after_s=None if value is None else float(value))
-            if cell == "coalesce_window_s" and is_number and value <= 60:
-                return replace(row, coalesce_window_s=float(value))
-            report.add(node, "policy_value", f"“{cell}” is a number of seconds, 0 or more")
-        case "max_waiting":
-            if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-                return replace(row, max_waiting=value)
-            report.add(node, "policy_value", "“max_waiting” is a whole number, 1 or more")
-        case "drop_when_busy":
-            if isinstance(value, bool):
-                return replace(row, drop_when_busy=value)
-            report.add(node, "policy_value", "“drop_when_busy” is true or false")
-        case _:
-            return _with_coalesce_key(name, row, node, report)
+    if cell == "lane":
+        return _with_lane(row, node, report)
+    if cell == "class":
+        return _with_class(row, node, report)
+    if cell == "coalesce_key":
+        return _with_coalesce_key(name, row, node, report)
+    return _with_value(row, cell, node, report)
+
+
+def _with_lane(row: PolicyRow, node: ScalarNode, report: Report) -> PolicyRow:
+    if node.value in set(Lane):
+        return replace(row, lane=Lane(node.value))
+    report.add(node, "policy_value", f"unknown lane “{node.text}”", suggestion=did_you_mean(node.text, list(Lane)))
     return row
+
+
+def _with_class(row: PolicyRow, node: ScalarNode, report: Report) -> PolicyRow:
+    names = [member.name.lower() for member in PriorityClass]
+    if isinstance(node.value, str) and node.value in names:
+        return replace(row, priority_class=PriorityClass[node.value.upper()])
+    report.add(node, "policy_value", f"unknown class “{node.text}”", suggestion=did_you_mean(node.text, names))
+    return row
+
+
+def _is_number(value: Any, low: float, high: float) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
+
+
+def _is_whole(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def _with_value(row: PolicyRow, cell: str, node: ScalarNode, report: Report) -> PolicyRow:
+    """Set a cell that is a number or a switch, if its value is in range."""
+    value = node.value
+    rules: Mapping[str, tuple[bool, str]] = {
+        "score": (_is_whole(value, 0, 1000), "a whole number from 0 to 1000"),
+        "expires_after_s": (value is None or _is_number(value, 0, 1e7), "a number of seconds, 0 or more"),
+        "coalesce_window_s": (_is_number(value, 0, 60), "a number of seconds from 0 to 60"),
+        "max_waiting": (value is None or _is_whole(value, 1, 10_000), "a whole number from 1 to 10000"),
+        "drop_when_busy": (isinstance(value, bool), "true or false"),
+    }
+    is_right, expected = rules[cell]
+    if not is_right:
+        report.add(node, "policy_value", f"“{cell}” is {expected}")
+        return row
+    is_time = cell.endswith("_s") and value is not None
+    changes: dict[str, Any] = {cell: float(value) if is_time else value}
+    return replace(row, **changes)
 
 
 def _with_coalesce_key(name: str, row: PolicyRow, node: ScalarNode, report: Report) -> PolicyRow:
@@ -178,7 +218,12 @@ def _with_coalesce_key(name: str, row: PolicyRow, node: ScalarNode, report: Repo
     allowed = ["type", *(f.name for f in fields(payload))]
     if node.value is None or node.value in allowed:
         return replace(row, coalesce_key=node.value)
-    report.add(node, "policy_value", f"“coalesce_key” is “type” or a field of {name}: {', '.join(allowed[1:])}", suggestion=did_you_mean(node.text, allowed))
+    report.add(
+        node,
+        "policy_value",
+        f"“coalesce_key” is “type” or a field of {name}: {', '.join(allowed[1:])}",
+        suggestion=did_you_mean(node.text, allowed),
+    )
     return row
 
 
@@ -188,7 +233,12 @@ def _read_phrases(node: Node, phrases: dict[str, Phrases], report: Report) -> No
         return
     for kind in section:
         if kind not in DEFAULT_PHRASES:
-            report.add(section.key(kind), "unknown_key", f"unknown class of phrases “{kind}”", suggestion=did_you_mean(kind, DEFAULT_PHRASES))
+            report.add(
+                section.key(kind),
+                "unknown_key",
+                f"unknown class of phrases “{kind}”",
+                suggestion=did_you_mean(kind, DEFAULT_PHRASES),
+            )
             continue
         value = section.get(kind)
         groups = _mapping(value, report, f"“{kind}”") if value is not None else None
@@ -197,7 +247,12 @@ def _read_phrases(node: Node, phrases: dict[str, Phrases], report: Report) -> No
         merged = dict(phrases[kind])
         for language in groups:
             if language not in _LANGUAGES:
-                report.add(groups.key(language), "unknown_key", f"unknown language “{language}”", suggestion=did_you_mean(language, _LANGUAGES))
+                report.add(
+                    groups.key(language),
+                    "unknown_key",
+                    f"unknown language “{language}”",
+                    suggestion=did_you_mean(language, _LANGUAGES),
+                )
                 continue
             merged[language] = _texts(groups.get(language), report)
         phrases[kind] = merged
@@ -226,7 +281,12 @@ def _read_times(node: Node, times: InterruptionTimes, report: Report) -> Interru
         value = section.get(key)
         if key not in names:
             report.add(section.key(key), "unknown_key", f"unknown time “{key}”", suggestion=did_you_mean(key, names))
-        elif isinstance(value, ScalarNode) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool) and 0.1 <= value.value <= 60:
+        elif (
+            isinstance(value, ScalarNode)
+            and isinstance(value.value, (int, float))
+            and not isinstance(value.value, bool)
+            and 0.1 <= value.value <= 60
+        ):
             times = replace(times, **{key: float(value.value)})
         elif value is not None:
             report.add(value, "policy_value", f"“{key}” is a number of seconds from 0.1 to 60")
@@ -245,7 +305,11 @@ def policy_schema() -> dict[str, Any]:
         "max_waiting": {"type": ["integer", "null"], "minimum": 1},
         "drop_when_busy": {"type": "boolean"},
     }
-    texts = {"type": "object", "properties": {lang: {"type": "array", "items": {"type": "string"}} for lang in _LANGUAGES}, "additionalProperties": False}
+    texts = {
+        "type": "object",
+        "properties": {lang: {"type": "array", "items": {"type": "string"}} for lang in _LANGUAGES},
+        "additionalProperties": False,
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "policy.yml",
@@ -258,16 +322,24 @@ def policy_schema() -> dict[str, Any]:
                     name: {
                         "type": "object",
                         "additionalProperties": False,
-                        "properties": {c: cell[c] for c in _CELLS if c in _MEANINGFUL.get(name, frozenset({"class", "score"}))},
+                        "properties": {
+                            c: cell[c] for c in _CELLS if c in _MEANINGFUL.get(name, frozenset({"class", "score"}))
+                        },
                     }
                     for name in DEFAULT_ROWS
                 },
             },
-            "phrases": {"type": "object", "additionalProperties": False, "properties": dict.fromkeys(DEFAULT_PHRASES, texts)},
+            "phrases": {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": dict.fromkeys(DEFAULT_PHRASES, texts),
+            },
             "interruption": {
                 "type": "object",
                 "additionalProperties": False,
-                "properties": {f.name: {"type": "number", "minimum": 0.1, "maximum": 60} for f in fields(InterruptionTimes)},
+                "properties": {
+                    f.name: {"type": "number", "minimum": 0.1, "maximum": 60} for f in fields(InterruptionTimes)
+                },
             },
         },
     }

@@ -55,7 +55,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """Runs on `clock`.
 
     While `is_working()` is true (a model call is under way) the clock moves with real time, so that a call costs what
-    it takes; with `is_frozen` it stands still instead, and the caller adds fixed costs. Work for an executor runs inline and
+    it takes; with `is_frozen` it stands still instead, and the caller adds fixed costs. Work for an executor runs
+    inline and
     costs its measured time, nothing when frozen.
     """
 

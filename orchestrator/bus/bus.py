@@ -32,7 +32,8 @@ class Bus:
     """The one queue of the core thread; the core is its reader.
 
     `post` may be called from any thread except device callbacks. Handlers run on the core loop, synchronously, and must
-    not wait; one that raises is reported and isolated. Overflow: beyond a type's `max_waiting` its oldest event of the lowest score is
+    not wait; one that raises is reported and isolated. Overflow: beyond a type's `max_waiting` its oldest event of
+    the lowest score is
     dropped; beyond 10,000 waiting events only control events are taken. All drops are counted in `counters`.
     """
 

@@ -15,7 +15,8 @@ class PolicyRow:
 
     `expires_after_s` drops what waited longer; `coalesce_key` names a payload field (or `type`) by whose value waiting
     events replace each other; `coalesce_window_s` delays the first of a key so that followers can replace it;
-    `max_waiting` bounds how many wait (the oldest of the lowest score is dropped); `drop_when_busy` drops the event while an answer is being made or spoken.
+    `max_waiting` bounds how many wait (the oldest of the lowest score is dropped); `drop_when_busy` drops the event
+    while an answer is being made or spoken.
     """
 
     lane: Lane

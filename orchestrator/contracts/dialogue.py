@@ -82,7 +82,8 @@ class Llm(Protocol):
 class TurnInput:
     """What the user said or typed, or the event that makes a turn without words.
 
-    `kind` is user, silence or event; `interrupt_hint` none, `interrupted` (came while the character spoke) or `objection`.
+    `kind` is user, silence or event; `interrupt_hint` none, `interrupted` (came while the character spoke) or
+    `objection`.
     """
 
     kind: str = "user"
@@ -139,7 +140,10 @@ class TurnHeard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
-    """One message of the conversation as heard. `unheard` is the rest that was cut; `status` completed, interrupted or failed."""
+    """One message of the conversation as heard.
+
+    `unheard` is the rest that was cut; `status` completed, interrupted or failed.
+    """
 
     role: str
     text: str

@@ -231,7 +231,10 @@ class OutputCut(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterruptConfirm(Payload):
-    """What a cut turned out to be. `verdict`: cancel, stop_only, resume; `because`: words, backchannel, nothing, echo, timeout."""
+    """What a cut turned out to be.
+
+    `verdict`: cancel, stop_only, resume; `because`: words, backchannel, nothing, echo, timeout.
+    """
 
     TYPE: ClassVar[str] = "interrupt:confirm"
     TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("text",)
@@ -631,7 +634,7 @@ _RENAMED = {"from_state": "from", "to_state": "to"}
 
 
 def json_name(name: str) -> str:
-    """Return the field's name in the events file: camelCase, with the unit suffix kept (`last_sample_at_s` → `lastSample_at_s`)."""
+    """Return the field's name in the events file: camelCase, unit suffix kept (`last_sample_at_s` → `lastSample_at_s`)."""
     if name in _RENAMED:
         return _RENAMED[name]
     if name in _KEEP_SNAKE or name == "at_s":

@@ -15,7 +15,7 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateView(View):
-    """The character's one clear state: starting, idle, listening, thinking, speaking, interrupted, muted, error, asleep.
+    """The character's one state: starting, idle, listening, thinking, speaking, interrupted, muted, error, asleep.
 
     `detail` says more while starting: a key of the UI catalogue's `progress.` or words to show as they are.
     """
@@ -60,7 +60,9 @@ class SpeechTimelineView(View):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechStoppedView(View):
-    """The sound of a sentence stopped at `at_s`. `cut_at` is the character offset of a cut, none when it was played out.
+    """The sound of a sentence stopped at `at_s`.
+
+    `cut_at` is the character offset of a cut, none when it was played out.
 
     `held` says it may still be resumed.
     """
@@ -90,7 +92,10 @@ class ExpressionView(View):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeView(View):
-    """Something the user should know, in words of the UI catalogue (`code`) or `text`. `severity`: info, warning, error."""
+    """Something the user should know, in words of the UI catalogue (`code`) or `text`.
+
+    `severity`: info, warning, error.
+    """
 
     code: str
     text: str

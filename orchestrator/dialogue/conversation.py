@@ -18,8 +18,8 @@ from orchestrator.contracts.events import (
     InputTranscript,
     InputTurnEnd,
     InputUser,
-    InterruptConfirm,
     IntentStateChanged,
+    InterruptConfirm,
     OutputCut,
     OutputFirstSound,
     OutputStateChanged,
@@ -265,7 +265,13 @@ class Conversation:
             else:
                 joined = "joined" if decision.is_joined else None
                 self._bus.post(
-                    Event(payload=user, source="dialogue", session_id=self._turns.session_id, utterance_id=utterance_id, coalesce_key=joined)
+                    Event(
+                        payload=user,
+                        source="dialogue",
+                        session_id=self._turns.session_id,
+                        utterance_id=utterance_id,
+                        coalesce_key=joined,
+                    )
                 )
         self.refresh()
 
@@ -312,7 +318,9 @@ class Conversation:
 
     def _begin(self, payload: InputUser, event: Event) -> None:
         if payload.via in ("typed", "control"):
-            self._views.show(UserTextView(utterance_id=event.utterance_id, text=payload.text, final=True, via=payload.via))
+            self._views.show(
+                UserTextView(utterance_id=event.utterance_id, text=payload.text, final=True, via=payload.via)
+            )
         user = TurnInput(
             text=payload.text,
             language=payload.language,
@@ -456,7 +464,10 @@ class Conversation:
             self._ledger.on_played(event.intent_id)
             self._views.show(
                 SpeechStoppedView(
-                    generation_id=event.generation_id, intent_id=event.intent_id, at_s=self._clock.monotonic_s(), cut_at=None
+                    generation_id=event.generation_id,
+                    intent_id=event.intent_id,
+                    at_s=self._clock.monotonic_s(),
+                    cut_at=None,
                 )
             )
         elif payload.state == "dropped":
@@ -508,7 +519,9 @@ class Conversation:
             state = "speaking" if active.sounded and self._audible == active.generation_id else "thinking"
         elif self._utterances.is_undecided:
             state = "thinking"
-        self._bus.output_is_speaking = active is not None and active.sounded and active.state is GenerationState.STREAMING
+        self._bus.output_is_speaking = (
+            active is not None and active.sounded and active.state is GenerationState.STREAMING
+        )
         self._bus.is_busy = active is not None
         if state != self._state:
             self._state = state

@@ -24,11 +24,14 @@ class TurnEffects:
     """The `Effects` of one generation.
 
     Nothing starts while the answer is suspended or speculative, and nothing at all once it is stale. An effect that is
-    already running when the answer is cancelled runs to its end, because half an effect is worse than an unwanted one; its
+    already running when the answer is cancelled runs to its end, because half an effect is worse than an unwanted
+    one; its
     result is quarantined.
     """
 
-    def __init__(self, *, generation: Generation, database: Database, clock: Clock, ids: IdFactory, trace: Trace) -> None:
+    def __init__(
+        self, *, generation: Generation, database: Database, clock: Clock, ids: IdFactory, trace: Trace
+    ) -> None:
         """Bind to `generation`."""
         self._generation = generation
         self._database = database
@@ -67,7 +70,13 @@ class TurnEffects:
         self._generation.check()
 
     async def _run_to_end(
-        self, *, key: str, name: str, effect: Callable[[], Awaitable[Any]], timeout_s: float, correlation_id: CorrelationId
+        self,
+        *,
+        key: str,
+        name: str,
+        effect: Callable[[], Awaitable[Any]],
+        timeout_s: float,
+        correlation_id: CorrelationId,
     ) -> Any:
         began_s = self._clock.monotonic_s()
         ok = False
@@ -88,7 +97,12 @@ class TurnEffects:
             now = self._clock.wall()
             await self._database.transact(
                 lambda db: records.quarantine(
-                    db, correlation_id=correlation_id, generation_id=self._generation.generation_id, name=name, result=result, at=now
+                    db,
+                    correlation_id=correlation_id,
+                    generation_id=self._generation.generation_id,
+                    name=name,
+                    result=result,
+                    at=now,
                 )
             )
         self._emit(

@@ -74,7 +74,10 @@ class SpokenMessage:
 
 
 class HeardLedger:
-    """What was said in which generation and how far it was heard. Lives on the core loop; keeps the last few answers."""
+    """What was said in which generation and how far it was heard.
+
+    Lives on the core loop; keeps the last few answers.
+    """
 
     _KEEP = 32
 

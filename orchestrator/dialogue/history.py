@@ -44,7 +44,13 @@ class History:
         await self._database.transact(lambda db: records.add_session(db, session_id, now))
 
     async def add_user(
-        self, entry: HistoryEntry, *, session_id: SessionId, generation_id: GenerationId, utterance_id: UtteranceId | None, replaces_last: bool
+        self,
+        entry: HistoryEntry,
+        *,
+        session_id: SessionId,
+        generation_id: GenerationId,
+        utterance_id: UtteranceId | None,
+        replaces_last: bool,
     ) -> None:
         """Store what the user said; `replaces_last` for an utterance joined to the one before it."""
         now = self._clock.wall()
@@ -52,7 +58,9 @@ class History:
 
         def work(db: sqlite3.Connection) -> int:
             if row is not None:
-                db.execute("UPDATE messages SET text = ?, generation_id = ? WHERE id = ?", (entry.text, generation_id, row))
+                db.execute(
+                    "UPDATE messages SET text = ?, generation_id = ? WHERE id = ?", (entry.text, generation_id, row)
+                )
                 return row
             return records.add_message(
                 db, session_id=session_id, generation_id=generation_id, utterance_id=utterance_id, entry=entry, at=now
@@ -75,7 +83,7 @@ class History:
         entries: Sequence[HistoryEntry],
         state: Mapping[str, Any] | None,
     ) -> int:
-        """Store what was heard of an answer and the dialogue state after it, all or nothing; returns the state's version."""
+        """Store what was heard of an answer and the state after it, all or nothing; returns the state's version."""
         now = self._clock.wall()
 
         def work(db: sqlite3.Connection) -> int:

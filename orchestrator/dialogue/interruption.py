@@ -108,7 +108,11 @@ def decide(text: str, *, rejected: bool, situation: Situation, book: PhraseBook)
         if not tokens_of(rest) or book.is_backchannel(rest):
             return Decision(verdict=Verdict.STOP_ONLY, because="words")
         return _words(rest, situation, end, hint="interrupted" if situation.has_answer else None)
-    if situation.has_answer and not situation.is_answer and (book.is_backchannel(text) or (book.is_go_on(text) and situation.sounded)):
+    if (
+        situation.has_answer
+        and not situation.is_answer
+        and (book.is_backchannel(text) or (book.is_go_on(text) and situation.sounded))
+    ):
         return Decision(verdict=stay, because="backchannel")
     if not situation.has_answer and not situation.is_answer and book.is_hum(text):
         return Decision(verdict=Verdict.KEEP, because="backchannel")

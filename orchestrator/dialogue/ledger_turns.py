@@ -43,7 +43,11 @@ def continuation(turns: TurnLoop) -> Script:
             request = LlmRequest(
                 task=LlmTask.PERSONA,
                 messages=(
-                    *(ChatMessage(role=entry.role, content=entry.text) for entry in turn.history[-6:] if entry is not last),
+                    *(
+                        ChatMessage(role=entry.role, content=entry.text)
+                        for entry in turn.history[-6:]
+                        if entry is not last
+                    ),
                     ChatMessage(role="assistant", content=f"{last.text} {last.unheard}".strip()),
                     ChatMessage(role="user", content="继续。" if language == "zh" else "Go on from exactly there."),
                 ),

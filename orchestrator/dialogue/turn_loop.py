@@ -183,7 +183,16 @@ class TurnLoop:
                 utterance_id=user.utterance_id,
                 replaces_last=is_joined,
             )
-            self._emit(generation, HistoryCommitted(role="user", status="completed", text=user.text, heard_chars=len(user.text), full_chars=len(user.text)))
+            self._emit(
+                generation,
+                HistoryCommitted(
+                    role="user",
+                    status="completed",
+                    text=user.text,
+                    heard_chars=len(user.text),
+                    full_chars=len(user.text),
+                ),
+            )
         snapshot = Snapshot(
             snapshot_id=generation.snapshot_id or ports.ids.snapshot(),
             now=ports.clock.wall(),
@@ -359,7 +368,9 @@ class TurnLoop:
                 ),
             )
         if outcome == "failed":
-            self._emit(generation, HistoryCommitted(role="assistant", status="failed", text="", heard_chars=0, full_chars=0))
+            self._emit(
+                generation, HistoryCommitted(role="assistant", status="failed", text="", heard_chars=0, full_chars=0)
+            )
         self._emit(generation, TurnCommitted(effects=work.effects.done, state_version=version))
 
     def _entries(self, generation: Generation, outcome: str) -> list[HistoryEntry]:

@@ -109,7 +109,9 @@ class NotificationGate:
 
     def _expire(self) -> None:
         now_s = self._clock.monotonic_s()
-        for key in [k for k, item in self._waiting.items() if item.expires_at_s is not None and item.expires_at_s <= now_s]:
+        for key in [
+            k for k, item in self._waiting.items() if item.expires_at_s is not None and item.expires_at_s <= now_s
+        ]:
             del self._waiting[key]
             self._say_state(key, "expired", "too late")
 
@@ -127,5 +129,9 @@ class NotificationGate:
 
     def _say_state(self, key: str, state: str, because: str | None) -> None:
         self._bus.trace(
-            Event(payload=NotifyStateChanged(id=key, state=state, because=because), source="notify", session_id=self._turns.session_id)
+            Event(
+                payload=NotifyStateChanged(id=key, state=state, because=because),
+                source="notify",
+                session_id=self._turns.session_id,
+            )
         )

@@ -67,19 +67,26 @@ class Database:
             return self._open()
         except sqlite3.DatabaseError as error:
             if self._path is None or not self._path.exists():
-                raise PartFailed("store_unavailable", f"cannot open the conversation store: {error}", part="store") from error
+                raise PartFailed(
+                    "store_unavailable", f"cannot open the conversation store: {error}", part="store"
+                ) from error
             self.moved_aside = _set_aside(self._path)
             log.warning("the conversation store was damaged and was moved to %s", self.moved_aside.name)
             try:
                 return self._open()
             except sqlite3.Error as second:
-                raise PartFailed("store_unavailable", f"cannot open the conversation store: {second}", part="store") from second
+                raise PartFailed(
+                    "store_unavailable", f"cannot open the conversation store: {second}", part="store"
+                ) from second
 
     def _open(self) -> sqlite3.Connection:
         if self._path is not None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(
-            str(self._path) if self._path is not None else ":memory:", isolation_level=None, check_same_thread=False, timeout=5.0
+            str(self._path) if self._path is not None else ":memory:",
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=5.0,
         )
         try:
             connection.execute("PRAGMA journal_mode=WAL")
@@ -99,7 +106,8 @@ def _migrate(connection: sqlite3.Connection) -> None:
     if version > len(MIGRATIONS):
         raise PartFailed(
             "store_too_new",
-            f"the conversation store was written by a newer Mynah (schema {version}, this one knows {len(MIGRATIONS)}); update Mynah or choose another --data folder",
+            f"the conversation store was written by a newer Mynah (schema {version}, this one knows "
+            f"{len(MIGRATIONS)}); update Mynah or choose another --data folder",
             part="store",
         )
     for number in range(version, len(MIGRATIONS)):

@@ -146,7 +146,13 @@ def end_effect(db: sqlite3.Connection, *, key: str, ok: bool, result: Any) -> No
 
 
 def quarantine(
-    db: sqlite3.Connection, *, correlation_id: CorrelationId, generation_id: GenerationId, name: str, result: Any, at: datetime
+    db: sqlite3.Connection,
+    *,
+    correlation_id: CorrelationId,
+    generation_id: GenerationId,
+    name: str,
+    result: Any,
+    at: datetime,
 ) -> None:
     """Keep a result that came too late."""
     db.execute(
@@ -174,13 +180,18 @@ def _reminder(row: Sequence[Any]) -> Reminder:
 
 def waiting_reminders(db: sqlite3.Connection) -> list[Reminder]:
     """Return the waiting reminders, soonest first."""
-    rows = db.execute("SELECT id, text, due, state FROM reminders WHERE state = 'waiting' ORDER BY due_s, id").fetchall()
+    rows = db.execute(
+        "SELECT id, text, due, state FROM reminders WHERE state = 'waiting' ORDER BY due_s, id"
+    ).fetchall()
     return [_reminder(row) for row in rows]
 
 
 def set_reminder_state(db: sqlite3.Connection, reminder_id: str, state: str) -> bool:
     """Move a waiting reminder to `state`; False if it was not waiting."""
-    return db.execute("UPDATE reminders SET state = ? WHERE id = ? AND state = 'waiting'", (state, reminder_id)).rowcount > 0
+    return (
+        db.execute("UPDATE reminders SET state = ? WHERE id = ? AND state = 'waiting'", (state, reminder_id)).rowcount
+        > 0
+    )
 
 
 def add_fact(db: sqlite3.Connection, text: str, at: datetime) -> bool:

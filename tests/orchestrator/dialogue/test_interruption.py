@@ -8,10 +8,19 @@ from orchestrator.dialogue.interruption import Situation, Verdict, decide, is_ec
 from orchestrator.dialogue.phrase_book import phrase_book
 
 BOOK = phrase_book(names=("Mynah",))
-HELD = Situation(has_answer=True, is_held=True, sounded=True, during_output=True, recent_text="The capital of France is Paris, a city on the Seine.", is_answer=False)
+HELD = Situation(
+    has_answer=True,
+    is_held=True,
+    sounded=True,
+    during_output=True,
+    recent_text="The capital of France is Paris, a city on the Seine.",
+    is_answer=False,
+)
 THINKING = Situation(has_answer=True, is_held=True, sounded=False, during_output=False, recent_text="", is_answer=False)
 IDLE = Situation(has_answer=False, is_held=False, sounded=False, during_output=False, recent_text="", is_answer=False)
-ASKING = Situation(has_answer=True, is_held=True, sounded=True, during_output=True, recent_text="Shall I delete it?", is_answer=True)
+ASKING = Situation(
+    has_answer=True, is_held=True, sounded=True, during_output=True, recent_text="Shall I delete it?", is_answer=True
+)
 
 
 @pytest.mark.parametrize(
@@ -39,9 +48,16 @@ ASKING = Situation(has_answer=True, is_held=True, sounded=True, during_output=Tr
         ("stop", IDLE, Verdict.STOP_ONLY, "words", None, False),
     ],
 )
-def test_verdicts(text: str, situation: Situation, verdict: Verdict, because: str, new_input: str | None, joined: bool) -> None:
+def test_verdicts(
+    text: str, situation: Situation, verdict: Verdict, because: str, new_input: str | None, joined: bool
+) -> None:
     decision = decide(text, rejected=False, situation=situation, book=BOOK)
-    assert (decision.verdict, decision.because, decision.input_text, decision.is_joined) == (verdict, because, new_input, joined)
+    assert (decision.verdict, decision.because, decision.input_text, decision.is_joined) == (
+        verdict,
+        because,
+        new_input,
+        joined,
+    )
 
 
 def test_a_rejected_transcript_is_nothing() -> None:
@@ -53,7 +69,15 @@ def test_an_objection_is_handed_on_as_such() -> None:
 
 
 def test_words_over_a_protected_answer_are_kept_for_later() -> None:
-    protected = Situation(has_answer=True, is_held=False, sounded=True, during_output=True, recent_text="Careful now.", is_answer=False, is_protected=True)
+    protected = Situation(
+        has_answer=True,
+        is_held=False,
+        sounded=True,
+        during_output=True,
+        recent_text="Careful now.",
+        is_answer=False,
+        is_protected=True,
+    )
     decision = decide("what do you mean by that", rejected=False, situation=protected, book=BOOK)
     assert decision.verdict is Verdict.KEEP
     assert decision.is_kept

@@ -37,13 +37,26 @@ def test_stop_phrases_are_found_with_what_follows(text: str, kind: str, rest: st
 
 @pytest.mark.parametrize(
     "text",
-    ["don't stop", "等一下也行", "stop the car at 3.5 km", "oh no", "No.", "别停", "we can wait for it", "", "？！", "I want to stop smoking"],
+    [
+        "don't stop",
+        "等一下也行",
+        "stop the car at 3.5 km",
+        "oh no",
+        "No.",
+        "别停",
+        "we can wait for it",
+        "",
+        "？！",
+        "I want to stop smoking",
+    ],
 )
 def test_other_sentences_are_no_stop_phrases(text: str) -> None:
     assert BOOK.stop_phrase(text) is None
 
 
-@pytest.mark.parametrize("text", ["Mm-hmm.", "Yeah.", "uh-huh", "嗯嗯", "对对对", "嗯，对。", "Okay, right.", "好的", "Mm"])
+@pytest.mark.parametrize(
+    "text", ["Mm-hmm.", "Yeah.", "uh-huh", "嗯嗯", "对对对", "嗯，对。", "Okay, right.", "好的", "Mm"]
+)
 def test_backchannels(text: str) -> None:
     assert BOOK.is_backchannel(text)
 

@@ -1,0 +1,76 @@
+"""A model in virtual time: the clock knows when it is waited for, and a seeded run gives it fixed costs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from orchestrator.contracts.dialogue import Llm, LlmRequest
+
+FIRST_TOKEN_S = 0.15
+TOKEN_S = 0.02
+
+
+class WaitCounter:
+    """How many model calls are being waited for right now."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.open = 0
+
+    def __enter__(self) -> None:
+        """Begin to wait."""
+        self.open += 1
+
+    def __exit__(self, *_: object) -> None:
+        """Have waited."""
+        self.open -= 1
+
+
+class PacedLlm:
+    """An `Llm` whose waiting is counted; with `has_fixed_costs` every token costs the same in every run."""
+
+    def __init__(self, inner: Llm, waits: WaitCounter, *, has_fixed_costs: bool) -> None:
+        """Wrap `inner`."""
+        self._inner = inner
+        self._waits = waits
+        self._has_fixed_costs = has_fixed_costs
+
+    @property
+    def is_configured(self) -> bool:
+        """Whether there is a model to ask at all."""
+        return self._inner.is_configured
+
+    @property
+    def can_plan(self) -> bool:
+        """Whether the model is capable of structured planning."""
+        return self._inner.can_plan
+
+    async def stream(self, request: LlmRequest) -> AsyncIterator[str]:
+        """Yield the pieces of `inner`, each after its cost."""
+        cost_s = FIRST_TOKEN_S
+        pieces = self._inner.stream(request)
+        close = getattr(pieces, "aclose", None)
+        try:
+            while True:
+                with self._waits:
+                    try:
+                        piece = await anext(pieces)
+                    except StopAsyncIteration:
+                        return
+                if self._has_fixed_costs:
+                    await asyncio.sleep(cost_s)
+                    cost_s = TOKEN_S
+                yield piece
+        finally:
+            if close is not None:
+                with self._waits:
+                    await close()
+
+    async def complete(self, request: LlmRequest) -> str:
+        """Return the whole text of `inner` after its cost."""
+        with self._waits:
+            text = await self._inner.complete(request)
+        if self._has_fixed_costs:
+            await asyncio.sleep(FIRST_TOKEN_S + TOKEN_S * len(text) / 4)
+        return text
