@@ -93,6 +93,7 @@ class MainWindow(QMainWindow):
         self._is_microphone_muted = False
         self._is_talk_key_down = False
         self._metered_at_s = 0.0
+        self._avatar_due_s = 0.0
         self._persona_name: str | None = None
         reduced = self._is_motion_reduced
         self.avatar = AvatarWidget(bridge, pack, self.theme, is_motion_reduced=reduced)
@@ -308,12 +309,16 @@ class MainWindow(QMainWindow):
         self.notices.raise_notice(NoticeView(code=code, text="", severity="info" if is_early else "warning"))
 
     def _on_news(self, view: object) -> None:
+        self._avatar_due_s = 0.0
         self._ticker.hurry()
 
     # --- frames ----------------------------------------------------------------------------------------
 
     def _on_frame(self, now_s: float) -> None:
-        self.avatar.update()
+        if now_s >= self._avatar_due_s:
+            # Frames come a little early or late; half a frame's grace keeps the rhythm.
+            self._avatar_due_s = now_s + self.avatar.frame_interval_s(now_s) - 1 / 120
+            self.avatar.update()
         self.subtitles.tick(now_s)
         if now_s - self._metered_at_s >= _METER_S:
             self._metered_at_s = now_s

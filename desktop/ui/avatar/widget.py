@@ -14,6 +14,7 @@ from PySide6.QtGui import (
     QPixmap,
     QRadialGradient,
     QResizeEvent,
+    QShowEvent,
     QTransform,
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
@@ -171,6 +172,11 @@ class AvatarWidget(QWidget):
         """Forget the background of the old size."""
         self._background = None
         super().resizeEvent(event)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Draw the layers before the first frame is due, not in it."""
+        self._painter.prepare(self._base().m11() * self.devicePixelRatioF())
+        super().showEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the moment."""

@@ -304,14 +304,18 @@ class SubtitleWidget(QWidget):
         self._paint_cut_word(painter, item, origin)
 
     def _paint_cut_word(self, painter: QPainter, item: _Placed, origin: QPointF) -> None:
-        """Write "cut off" under the character's name, where there is always room."""
-        chip_font = font(TYPE.caption_px)
-        painter.setFont(chip_font)
+        """Write "cut off" behind the last word; where the last line is full, under the character's name."""
+        words = self._translator.text("subtitles.cut")
+        small = font(TYPE.caption_px, is_bold=True)
+        width = QFontMetricsF(small).horizontalAdvance(words)
+        last = item.layout.rects(0, len(item.layout.text))[-1].translated(origin)
+        if last.right() + 2 * GRID_PX + width <= _GUTTER_PX + item.layout.width:
+            box = QRectF(last.right() + 1.5 * GRID_PX, last.top(), width + GRID_PX, last.height())
+        else:
+            box = QRectF(0, item.y + item.layout.line_height, _GUTTER_PX, item.layout.line_height)
+        painter.setFont(small)
         painter.setPen(QColor(self._theme.palette.danger))
-        y = item.y + (item.layout.line_height if item.layout.height > item.layout.line_height else 18.0)
-        box = QRectF(0, y, _GUTTER_PX - GRID_PX, 20.0)
-        flags = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
-        painter.drawText(box, flags, self._translator.text("subtitles.cut"))
+        painter.drawText(box, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), words)
 
     def _paint_fade(self, painter: QPainter) -> None:
         if self._offset <= 0.5:
