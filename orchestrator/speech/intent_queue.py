@@ -46,7 +46,8 @@ class Entry:
 class IntentQueue:
     """Speech intents in strict order of arrival; `interrupt` and `replace` change it as they say.
 
-    Overflow policy: a new intent beyond `capacity` is refused and dropped with the reason `overflow`. `dropped`
+    Overflow policy: a new intent beyond `capacity` (an interrupting one beyond twice that) is refused and dropped with
+    the reason `overflow`. `dropped`
     counts by reason. Every submitted intent ends exactly once, `played` or `dropped`.
     """
 
@@ -139,9 +140,18 @@ class IntentQueue:
                 entry.way = Way.SHOWN
 
     def ahead(self) -> tuple[int, float]:
-        """Return how many intents are synthesised (or being so) and do not play yet, and how long they last."""
-        waiting = [entry for entry in self._entries if entry.state in (IntentState.SYNTHESISING, IntentState.READY)]
-        return len(waiting), sum(entry.duration_s for entry in waiting)
+        """Return how many intents before the next one to synthesise do not play yet, and how long they last.
+
+        What stands behind it does not count: else a newcomer in front could never be synthesised.
+        """
+        count, duration_s = 0, 0.0
+        for entry in self._entries:
+            if entry.state is IntentState.QUEUED and entry.way is Way.UNDECIDED and not entry.is_mark:
+                break
+            if entry.way is Way.SPOKEN and entry.state in (IntentState.SYNTHESISING, IntentState.READY):
+                count += 1
+                duration_s += entry.duration_s
+        return count, duration_s
 
     # --- playing ------------------------------------------------------------------------------------------
 
@@ -251,7 +261,8 @@ class IntentQueue:
             return "expired"
         if intent.behaviour is Behaviour.DROP:
             return "behaviour"
-        if len(self._entries) >= self._capacity and intent.behaviour is not Behaviour.INTERRUPT:
+        room = self._capacity * 2 if intent.behaviour is Behaviour.INTERRUPT else self._capacity
+        if len(self._entries) >= room:
             return "overflow"
         return None
 
