@@ -43,8 +43,8 @@ def parse_user_intent(text: str) -> str:
     if not lines:
         return UNKNOWN_INTENT
     line = lines[0]
-    if line.startswith("user "):
-        line = line[5:].strip()
+    if line == "user" or line.startswith("user "):
+        line = line[4:].strip()
     return line or UNKNOWN_INTENT
 
 

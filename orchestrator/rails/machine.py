@@ -65,13 +65,13 @@ def matches(op: Op, event: RailEvent, uid: int | None = None) -> int | None:
         case Bot():
             return 0 if event.kind is EventKind.BOT and event.name == op.intent else None
         case Say():
-            own = event.uid is None or event.uid == uid
+            own = uid is None or event.uid in (None, uid)
             return 0 if event.kind is EventKind.SAY and own and event.name in ("", op.text) else None
         case Do():
-            own = event.uid is None or event.uid == uid
+            own = uid is None or event.uid in (None, uid)
             return 0 if event.kind is EventKind.DONE and own and event.name == op.action else None
         case Extract():
-            own = event.uid is None or event.uid == uid
+            own = uid is None or event.uid in (None, uid)
             return 0 if event.kind is EventKind.EXTRACTED and own and event.name == op.var else None
         case Stop():
             return 0 if event.kind is EventKind.STOPPED else None
@@ -236,7 +236,10 @@ class _Run:
             else:
                 self._not_matched(instance, op)
             return
-        target = matches(op, event, instance.uid) if op is not None and instance.error is None else None
+        is_deaf = event.is_safety and not self.rails.rail_of(instance).always
+        target = None
+        if op is not None and instance.error is None and not is_deaf:
+            target = matches(op, event, instance.uid)
         if target is not None:
             self.advance(instance, target)
         elif event.kind is EventKind.EXTERNAL or (_is_waiting(op) and not _waits_for_user(op)):
@@ -360,7 +363,8 @@ def step(rails: RailSet, state: MachineState, event: RailEvent, evaluator: Evalu
         if instance.status is RailStatus.ACTIVE:
             run.move_existing(instance)
     for rail in rails.candidates(event):
-        run.start(rail)
+        if rail.always or not event.is_safety:
+            run.start(rail)
     run.reactivate()
     run.name_interrupters()
     run.come_back()
@@ -406,3 +410,21 @@ def start_lines(state: MachineState, lines: Sequence[str]) -> tuple[MachineState
     assert isinstance(first, Bot)
     new = replace(state, instances=(*state.instances, instance), next_uid=uid + 1)
     return new, NextStep(uid=uid, rail=name, step=first, priority=FALLBACK_PRIORITY)
+
+
+def enter(rails: RailSet, rail_id: str, variables: Mapping[str, Any], evaluator: Evaluator) -> Transition:
+    """Start a rail by name, whatever its first step: the rails run on what is said."""
+    run = _Run(rails, MachineState(vars=variables), RailEvent(kind=EventKind.EXTERNAL), evaluator)
+    run.next_uid = 2
+    run._settle_moved(Instance(uid=1, rail=rail_id, frames=((rail_id, 0),)))
+    return run.result()
+
+
+def accepts(rails: RailSet, state: MachineState, event: RailEvent) -> bool:
+    """Whether a running rail waits for `event`; starts are not looked at."""
+    probe = _Run(rails, resume_after_fallback(state), event, _NoEvaluator())
+    for instance in probe.instances.values():
+        op = probe.op_at(instance) if instance.status is RailStatus.ACTIVE else None
+        if op is not None and matches(op, event, instance.uid) is not None:
+            return True
+    return False

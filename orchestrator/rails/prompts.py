@@ -63,7 +63,7 @@ class Prompts:
         examples = [self._joined_example(hit, language) for hit in await self._knowledge.examples(text)]
         system = _join(
             self._persona,
-            "Answer the user's last sentence in three parts. First line: the word user, then the intent of the sentence. "
+            "Answer the user's last sentence in three parts. First line: the word user, then its intent. "
             "Second line: the word bot, then a short name of the answer. Then the answer itself, one to three short "
             f"spoken sentences in {_language(language)}.",
             self._candidates(),

@@ -41,7 +41,8 @@ class EventKind(StrEnum):
 class RailEvent:
     """Something that happened. `uid` is the instance whose step it was, None when nobody's in particular.
 
-    `value` is an action's result or an extracted value, `payload` what an external event carries.
+    `value` is an action's result or an extracted value, `payload` what an external event carries. `is_safety`: only
+    rails marked `always` may take it, for all others it is an interruption.
     """
 
     kind: EventKind
@@ -49,6 +50,7 @@ class RailEvent:
     uid: int | None = None
     value: Any = None
     payload: Mapping[str, Any] = field(default_factory=dict)
+    is_safety: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,15 +144,18 @@ class Evaluator(Protocol):
 
 
 class RailSet:
-    """The rails of one configuration, with an index of who starts on what."""
+    """The rails of one configuration, with an index of who starts on what.
 
-    def __init__(self, rails: Sequence[Rail]) -> None:
+    Without `can_start` no rail begins by itself: for the rails run on what is said.
+    """
+
+    def __init__(self, rails: Sequence[Rail], *, can_start: bool = True) -> None:
         self.by_id: dict[str, Rail] = {rail.id: rail for rail in rails}
         self._on_user: dict[str, list[Rail]] = {}
         self._on_other: dict[tuple[EventKind, str], list[Rail]] = {}
         self._with_logic: list[Rail] = []
         for rail in rails:
-            if rail.kind != "subrail" and rail.program.ops:
+            if can_start and rail.kind != "subrail" and rail.program.ops:
                 self._register(rail, rail.program.ops[0])
 
     def _register(self, rail: Rail, first: Op) -> None:

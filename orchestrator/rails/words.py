@@ -45,7 +45,7 @@ def predefined(
 
 
 def variable_text(intent: str, variables: Mapping[str, Any]) -> str | None:
-    """Return the text of the variable a bot intent names, None when it names none. Raises `EvalFailed` if it is unset."""
+    """Return the text of the variable a bot intent names, None when it names none; `EvalFailed` if it is unset."""
     match = _VARIABLE.fullmatch(intent.strip())
     if match is None:
         value = variables.get(intent)
