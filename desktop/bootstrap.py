@@ -43,6 +43,7 @@ from orchestrator.contracts.events import (
 )
 from orchestrator.contracts.ids import IdFactory
 from orchestrator.contracts.ports import ViewSink
+from orchestrator.contracts.views import MuteView
 from orchestrator.core import Core, CoreParts
 from orchestrator.generation import Generations
 from orchestrator.llm.reply_text import ReplyText
@@ -118,7 +119,7 @@ class Assembly:
         self.models = models
         settings = options.settings
         clock = timing.clock
-        prefix = "" if options.seed is not None else secrets.token_hex(2)
+        prefix = "" if options.seed is not None else secrets.token_hex(4)
         self.ids = IdFactory(prefix)
         self._policy_paths = [layer / "policy.yml" for layer in options.flow_layers if (layer / "policy.yml").is_file()]
         policy = load_policy(self._policy_paths)
@@ -241,9 +242,11 @@ class Assembly:
                 return True
             case MuteMicrophone():
                 self.engine.mute_microphone(command.on)
+                self._parts.views.show(MuteView(direction="input", on=command.on))
                 return True
             case MuteVoice():
                 self.engine.speech.set_muted(command.on)
+                self._parts.views.show(MuteView(direction="output", on=command.on))
                 return True
             case Quit():
                 self._on_quit()

@@ -35,6 +35,10 @@ class BrainFactory:
         """The names the character answers to."""
         return self.persona.names
 
+    def display_name(self, ui_language: str) -> str:
+        """Return the character's name in the window's language."""
+        return self.persona.name.get(ui_language if ui_language in ("en", "zh") else self._settings.languages[0])
+
     def hotwords(self) -> tuple[str, ...]:
         """Return words the recogniser is to expect."""
         return self.persona.names[:4]

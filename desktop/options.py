@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from desktop.paths import data_dir, flow_config
 from desktop.settings import LoadedSettings, Settings, load_settings
@@ -27,6 +28,17 @@ class RunOptions:
     def settings(self) -> Settings:
         """The settings in force."""
         return self.loaded.settings
+
+    def without_llm(self) -> RunOptions:
+        """Return the same options with no language model."""
+        return self._with(llm="none")
+
+    def with_default_devices(self) -> RunOptions:
+        """Return the same options on the default devices."""
+        return self._with(input_device=None, output_device=None)
+
+    def _with(self, **changes: Any) -> RunOptions:
+        return replace(self, loaded=replace(self.loaded, settings=replace(self.settings, **changes)))
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:

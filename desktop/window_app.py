@@ -1,0 +1,249 @@
+"""The window program: opens at once, loads in the background, says what is missing."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QLocale, QTimer
+from PySide6.QtWidgets import QApplication
+
+from desktop.bootstrap import Assembly, RunningProgram, TraceSink, real_timing
+from desktop.bridge import Bridge
+from desktop.control_channel import ControlChannel
+from desktop.headless import print_ack
+from desktop.models import ModelStore
+from desktop.options import RunOptions
+from desktop.settings import Settings
+from desktop.sound_models import load_what_works
+from desktop.ui.main_window import MainWindow, create_window
+from orchestrator.clock import Clock, SystemClock
+from orchestrator.contracts.commands import Command, Quit
+from orchestrator.contracts.errors import MynahError
+from orchestrator.contracts.views import NoticeView, StateView
+
+log = logging.getLogger(__name__)
+
+_SIGNAL_POLL_MS = 100
+_STOP_LIMIT_S = 2.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowLook:
+    """The window's part of the settings."""
+
+    language: str
+    theme: str
+    reduced_motion: bool = False
+
+
+def window_look(settings: Settings) -> WindowLook:
+    """Translate settings into what the window asks for."""
+    language = {"auto": "system", "zh": "zh_CN"}.get(settings.ui_language, settings.ui_language)
+    theme = "system" if settings.theme == "auto" else settings.theme
+    return WindowLook(language=language, theme=theme)
+
+
+class WindowProgram:
+    """The window and, once it is loaded, the conversation behind it. Lives on the GUI thread."""
+
+    def __init__(self, options: RunOptions, clock: Clock) -> None:
+        """Make the window; `start` begins to load."""
+        self._options = options
+        self._clock = clock
+        self._program: RunningProgram | None = None
+        self._assembly: Assembly | None = None
+        self._waiting: list[Command] = []
+        self._lock = threading.Lock()
+        self._is_ending = False
+        self.exit_code = 0
+        self.bridge = Bridge(clock, commands=self, level_db=self._level_db, on_stop_now=self._stop_now)
+        self.window: MainWindow = create_window(self.bridge, window_look(options.settings))
+        self._loader = threading.Thread(target=self._load, name="loader", daemon=True)
+
+    # --- life -------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Show the window and begin to load."""
+        self.window.show()
+        self.bridge.show(StateView(state="starting"))
+        for problem in self._options.loaded.problems:
+            self.bridge.show(NoticeView(code="settings_broken", text=str(problem), severity="warning"))
+        self._loader.start()
+
+    def end(self, code: int = 0) -> None:
+        """End everything and leave the Qt loop. GUI thread."""
+        if self._is_ending:
+            return
+        self._is_ending = True
+        self.exit_code = code
+        self.window.close()
+        self.bridge.close()
+        program = self._program
+        if program is not None:
+            stopper = threading.Thread(target=program.stop, args=(code,), name="stopper", daemon=True)
+            stopper.start()
+            stopper.join(_STOP_LIMIT_S)
+        application = QApplication.instance()
+        if application is not None:
+            application.quit()
+
+    # --- loading, on the loader's thread ----------------------------------------------------------------
+
+    def _load(self) -> None:
+        try:
+            self._load_parts()
+        except MynahError as error:
+            log.warning("starting failed: %s", error.code)
+            self.bridge.show(NoticeView(code=error.code, text=error.message, severity="error"))
+            self.bridge.show(StateView(state="error", detail=error.message))
+        except Exception as error:
+            log.exception("starting failed")
+            self.bridge.show(NoticeView(code="start_failed", text=str(error), severity="error"))
+            self.bridge.show(StateView(state="error", detail=str(error)))
+
+    def _load_parts(self) -> None:
+        store = ModelStore()
+        models, errors = load_what_works(
+            self._options.settings, store, self._clock, lambda part: self._tell_progress(part)
+        )
+        for error in errors:
+            self.bridge.show(NoticeView(code=error.code, text=error.message, severity="error"))
+        assembly = self._assemble(
+            lambda options: Assembly(
+                options=options, timing=real_timing(self._clock), views=self.bridge, models=models, store=store
+            )
+        )
+        program = RunningProgram(assembly)
+        assembly.on_quit(self._ask_to_end)
+        try:
+            program.start()
+        except MynahError as error:
+            self.bridge.show(NoticeView(code=error.code, text=error.message, severity="error"))
+            assembly, program = self._start_without_named_devices(assembly, error)
+        self._assembly = assembly
+        self.bridge.call(lambda: self._attach(program, assembly))
+
+    def _assemble(self, build: Callable[[RunOptions], Assembly]) -> Assembly:
+        """Build the program; without a usable model the window still talks through rules."""
+        try:
+            return build(self._options)
+        except MynahError as error:
+            if error.part not in ("llm", "models"):
+                raise
+            self.bridge.show(NoticeView(code=error.code, text=error.message, severity="error"))
+            return build(self._options.without_llm())
+
+    def _start_without_named_devices(self, failed: Assembly, error: MynahError) -> tuple[Assembly, RunningProgram]:
+        """Start again on the default devices, when a named one does not exist."""
+        failed.event_log.close()
+        failed.database.close()
+        if error.part not in ("devices", "audio"):
+            raise error
+        store = ModelStore()
+        assembly = Assembly(
+            options=self._options.with_default_devices(),
+            timing=real_timing(self._clock),
+            views=self.bridge,
+            models=failed.models,
+            store=store,
+        )
+        assembly.on_quit(self._ask_to_end)
+        program = RunningProgram(assembly)
+        program.start()
+        return assembly, program
+
+    def _tell_progress(self, part: str) -> None:
+        self.bridge.show(StateView(state="starting", detail=part))
+
+    def _attach(self, program: RunningProgram, assembly: Assembly) -> None:
+        """Connect the window to the running conversation. GUI thread."""
+        if self._is_ending:
+            program.stop()
+            return
+        with self._lock:
+            self._program = program
+            waiting, self._waiting = self._waiting, []
+        self.bridge.attach(events=TraceSink(assembly.bus), staleness=assembly.generations)
+        for command in waiting:
+            program.submit(command)
+        core = assembly.core
+        self.bridge.show(StateView(state="idle"))
+        if core is not None:
+            self.window.set_character_name(assembly.brains.display_name(self._options.settings.ui_language))
+        if self._options.control is not None:
+            acknowledge = assembly.acknowledge if self._options.events is not None else print_ack
+            channel = ControlChannel(submit=self.submit, acknowledge=acknowledge, dump=self._dump)
+            channel.start(self._options.control)
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+
+    # --- doors ------------------------------------------------------------------------------------------
+
+    def submit(self, command: Command) -> bool:
+        """Take a command from the window or the control channel; while loading it waits. Any thread."""
+        if isinstance(command, Quit):
+            return self._is_ending or self.bridge.call(self.end)
+        with self._lock:
+            program = self._program
+            if program is None:
+                self._waiting = [*self._waiting[-15:], command]
+                return True
+        return program.submit(command)
+
+    def _ask_to_end(self) -> None:
+        self.bridge.call(self.end)
+
+    def _level_db(self) -> float | None:
+        assembly = self._assembly
+        if assembly is None or assembly.engine.device_names()["input"] is None:
+            return None
+        return assembly.engine.level_db
+
+    def _stop_now(self) -> None:
+        if self._assembly is not None:
+            self._assembly.engine.stop_sound()
+
+    def _dump(self) -> dict[str, object]:
+        """Ask the GUI thread for the widgets; for the control thread. Raises `ValueError` if it does not answer."""
+        answered = threading.Event()
+        found: dict[str, object] = {}
+
+        def look() -> None:
+            found.update(self.window.dump())
+            answered.set()
+
+        if not self.bridge.call(look) or not answered.wait(2.0):
+            raise ValueError("the window does not answer")
+        return found
+
+
+def run_window(options: RunOptions) -> int:
+    """Open the window and run until it is closed; returns the exit code."""
+    if sys.platform == "linux" and os.environ.get("XDG_SESSION_TYPE") == "wayland":
+        # A frameless window can't be moved by the program under Wayland; XWayland behaves.
+        os.environ.setdefault("QT_QPA_PLATFORM", "xcb")
+    application = QApplication.instance() or QApplication(["mynah"])
+    if not isinstance(application, QApplication):
+        raise MynahError("window_failed", "there is a Qt application without windows already", part="window")
+    application.setApplicationName("mynah")
+    application.setApplicationDisplayName("Mynah")
+    application.setQuitOnLastWindowClosed(False)
+    QLocale.setDefault(QLocale.system())
+    program = WindowProgram(options, SystemClock())
+    received: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda got, _frame: received.append(got))
+    # Python's signal handlers run only between byte codes; the timer lets them run while Qt waits.
+    poll = QTimer()
+    poll.setInterval(_SIGNAL_POLL_MS)
+    poll.timeout.connect(lambda: program.end(130 if received[0] == signal.SIGINT else 0) if received else None)
+    poll.start()
+    program.start()
+    application.exec()
+    return program.exit_code
