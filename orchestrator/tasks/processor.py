@@ -160,7 +160,6 @@ class _Processor:
         if task is None:
             return None
         task.paused_at = self.setting.now.isoformat()
-        task.open = False
         state.active = None
         state.paused.insert(0, task)
         del state.paused[MAX_PAUSED:]

@@ -1,0 +1,458 @@
+"""Moves flows forward until they have to listen. A pointer moves only after its step succeeded; every loop is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from orchestrator.contracts.events import FlowActionRan, FlowSlotChanged, Payload
+from orchestrator.flows.model import ActionStep, CallStep, CollectStep, Flow, Links, Response, SetSlotsStep, Step
+from orchestrator.flows.slot_values import coerce
+from orchestrator.tasks.asking import Asking
+from orchestrator.tasks.processor import MAX_TRAIL, Setting, SlotChange, current_step, name_of, new_task, put_slot, system_run
+from orchestrator.tasks.speech import RunResult, Speech
+from orchestrator.tasks.state import State, SystemRun, Task
+
+MAX_STEPS = 100
+MAX_VISITS = 10
+MAX_RETRIES = 2
+
+
+class ExecutorHost(Protocol):
+    """What the executor needs of the turn."""
+
+    @property
+    def language(self) -> str | None:
+        """The language to talk in."""
+        ...
+
+    def names(self, context: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+        """Return the names of conditions and texts."""
+        ...
+
+    async def speak(self, speech: Speech, names: Mapping[str, Any]) -> bool:
+        """Say it; False when it could not be said (a model is missing and there is no text)."""
+        ...
+
+    async def say_sentence(self, key: str, **values: Any) -> None:
+        """Say one of the engine's own sentences."""
+        ...
+
+    async def run_action(self, step: ActionStep, args: Mapping[str, Any], key: str) -> RunResult:
+        """Run an action."""
+        ...
+
+    def confirmation_for(self, action: str, args: Mapping[str, Any]) -> str | None:
+        """Return the question to ask before an action, None when it needs none."""
+        ...
+
+    def emit(self, payload: Payload) -> None:
+        """Put a fact into the events file."""
+        ...
+
+    def trace(self, text: str) -> None:
+        """Note something for the author."""
+        ...
+
+    async def commit_effects(self) -> None:
+        """Store what must not wait for the end of the answer."""
+        ...
+
+    def visited(self, flow: str, step: str, target: str | None) -> None:
+        """Record a step and the way out of it, for coverage."""
+        ...
+
+
+class Executor:
+    """Runs one turn's share of the flows on a working state."""
+
+    def __init__(self, state: State, setting: Setting, host: ExecutorHost, *, ask: str = "repeat", offer_due: bool = False) -> None:
+        """`ask` says how the question that is open at the start is asked again: repeat, unrecognized, silence."""
+        self.state = state
+        self.setting = setting
+        self.host = host
+        self.offer_due = offer_due
+        self.asking = Asking(self)
+        self.ask = ask
+        self.ask_place = state.active.place if state.active is not None and ask != "repeat" else None
+        self.visits: dict[str, int] = {}
+        self.asked: str | None = None
+        self.halted = False
+        self.steps = 0
+        self.in_flight: tuple[str, str] | None = None
+
+    async def run(self) -> None:
+        """Advance until something listens or nothing is left to do."""
+        while True:
+            if self.steps >= MAX_STEPS:
+                await self._stop_spinning()
+                return
+            self.steps += 1
+            if self.state.system is None and self.state.queue:
+                self.state.system = self.state.queue.pop(0)
+            if self.state.system is not None:
+                if await self._system_step(self.state.system):
+                    return
+            elif self.halted:
+                return
+            elif self.state.active is not None:
+                if await self._task_step(self.state.active):
+                    return
+            elif not self._offer_resume():
+                return
+
+    async def _stop_spinning(self) -> None:
+        self.state.system = None
+        self.state.queue.clear()
+        if self.state.active is not None:
+            await self._cancel("bounds")
+            self.state.queue.clear()
+        else:
+            await self.host.say_sentence("bounds")
+
+    # --- system flows -----------------------------------------------------------------------------------
+
+    async def _system_step(self, run: SystemRun) -> bool:
+        flow = self.setting.config.flow(run.flow)
+        step = flow.steps.get(run.step) if flow is not None else None
+        if flow is None or step is None or step.type == "end":
+            self.state.system = None
+            if flow is not None and step is not None:
+                self.host.visited(flow.id, step.id, None)
+            return False
+        if self._too_often(f"{flow.id}/{step.id}/{id(run)}"):
+            self.state.system = None
+            return False
+        names = self.host.names(run.context)
+        if isinstance(step, ActionStep) and step.action == "action_listen":
+            run.waiting = True
+            return True
+        if isinstance(step, ActionStep):
+            await self._system_action(run, flow, step, names)
+            return False
+        if isinstance(step, SetSlotsStep):
+            self._write_slots(step, names)
+        self._move_system(run, flow, step, names)
+        return False
+
+    async def _system_action(self, run: SystemRun, flow: Flow, step: ActionStep, names: Mapping[str, Any]) -> None:
+        if step.action == "action_response":
+            speech = self._speech(step, run, names)
+            ok = speech is None or await self.host.speak(speech, names)
+            self.host.emit(FlowActionRan(name=step.action, outcome="ok" if ok else "failed"))
+        else:
+            args = self._args(step, names)
+            result = await self.host.run_action(step, args, f"{self.state.origin}:{run.flow}:{self.state.turn}:{step.id}")
+            ok = result.ok
+            self._take_updates(result.slot_updates)
+        if not ok:
+            self.state.system = None if step.on_error is None else run
+            if step.on_error is not None:
+                run.step = step.on_error
+            return
+        self._move_system(run, flow, step, names)
+
+    def _speech(self, step: ActionStep, run: SystemRun, names: Mapping[str, Any]) -> Speech | None:
+        place = run.context.get("place") if run.ask else None
+        if step.reference is None:
+            return Speech(response=step.response or Response(), source="system") if step.response else None
+        value = step.reference.evaluate(names).value
+        return self.asking.speech_of(value, run.ask, place)
+
+    def _move_system(self, run: SystemRun, flow: Flow, step: Step, names: Mapping[str, Any]) -> None:
+        target = self.follow(step.links, names)
+        self.host.visited(flow.id, step.id, target)
+        if target is None or target not in flow.steps:
+            self.state.system = None
+        else:
+            run.step = target
+
+    # --- tasks ------------------------------------------------------------------------------------------
+
+    async def _task_step(self, task: Task) -> bool:
+        step = current_step(self.state, self.setting.config)
+        if step is None:
+            await self._cancel("gone")
+            return False
+        if self.asked == task.place and isinstance(step, CollectStep):
+            return True
+        if self._too_often(task.place):
+            await self._cancel("bounds")
+            return False
+        self._note_trail(task)
+        if isinstance(step, CollectStep):
+            return await self.asking.collect(task, step)
+        if isinstance(step, ActionStep):
+            return await self._action(task, step)
+        if isinstance(step, SetSlotsStep):
+            self._write_slots(step, self.host.names())
+            await self.move(task, step)
+        elif isinstance(step, CallStep):
+            await self._call(task, step)
+        elif step.type == "end":
+            await self._end(task)
+        else:
+            await self.move(task, step)
+        return False
+
+    def _too_often(self, place: str) -> bool:
+        self.visits[place] = self.visits.get(place, 0) + 1
+        return self.visits[place] > MAX_VISITS
+
+    def _note_trail(self, task: Task) -> None:
+        if len(task.trail) < MAX_TRAIL and not any(f == task.flow and s == task.step for f, s, _ in task.trail):
+            task.trail.append([task.flow, task.step, [list(frame) for frame in task.stack]])
+
+    async def move(self, task: Task, step: Step, target: str | None = None) -> None:
+        """Move the pointer over the step's links (or to `target`); nowhere to go cancels the task aloud."""
+        flow = self.setting.config.flow(task.flow)
+        goal = target if target is not None else self.follow(step.links, self.host.names())
+        self.host.visited(task.flow, step.id, goal)
+        if flow is None or goal is None or goal not in flow.steps:
+            await self._cancel("nowhere")
+            return
+        task.step = goal
+        task.open = False
+        task.answered = False
+        task.silences = 0
+        if task.place != self.ask_place:
+            self.ask_place = None
+        self.asked = None
+
+    def follow(self, links: Links, names: Mapping[str, Any]) -> str | None:
+        """Return where the links lead now."""
+        for condition, target in links.branches:
+            outcome = condition.evaluate(names)
+            for trace in outcome.traces:
+                self.host.trace(f"{condition.source}: {trace}")
+            if outcome.value:
+                return target
+        return links.otherwise
+
+    async def _call(self, task: Task, step: CallStep) -> None:
+        flow = self.setting.config.flow(step.flow)
+        if flow is None or len(task.stack) >= 10:
+            await self._cancel("nowhere")
+            return
+        self.host.visited(task.flow, step.id, None)
+        task.stack.append([task.flow, task.step])
+        task.flow, task.step = flow.id, flow.start
+        task.open = False
+        self.asked = None
+
+    async def _end(self, task: Task) -> None:
+        self.host.visited(task.flow, task.step, None)
+        if task.stack:
+            task.flow, task.step = task.stack.pop()
+            step = current_step(self.state, self.setting.config)
+            if step is None:
+                await self._cancel("gone")
+            else:
+                await self.move(task, step)
+            return
+        flow = self.setting.config.flow(task.root)
+        if flow is not None and flow.on_complete_step is not None and not task.completed_once:
+            task.completed_once = True
+            task.step = flow.on_complete_step
+            return
+        self.state.active = None
+        self.offer_due = True
+        self._queue("system_task_completed",
+                    {"completed_flow_id": task.root, "completed_flow_name": name_of(self.setting, task.root)})  # fmt: skip
+        following = self.setting.config.flow(flow.on_complete_flow) if flow is not None and flow.on_complete_flow else None
+        if following is not None and self._may_follow(following):
+            self._start_following(following)
+
+    def _may_follow(self, flow: Flow) -> bool:
+        # a chain of flows that complete into each other without listening is cut by the visits of its first step
+        return flow.guard is None or flow.guard.holds(self.host.names())
+
+    def _start_following(self, flow: Flow) -> None:
+        paused = next((t for t in self.state.paused if t.root == flow.id), None)
+        if paused is not None:
+            self.state.paused.remove(paused)
+            paused.paused_at = None
+            self.state.active = paused
+            self._queue("system_task_resumed", {"resumed_flow_id": flow.id, "resumed_flow_name": name_of(self.setting, flow.id)})
+            return
+        self.state.active = new_task(self.state, flow, self.setting)
+        self._queue("system_task_started", {"started_flow_id": flow.id, "started_flow_name": name_of(self.setting, flow.id)})
+
+    async def _cancel(self, reason: str) -> None:
+        """Cancel the active task with a spoken sentence."""
+        task = self.state.active
+        if task is None:
+            return
+        self.state.active = None
+        self.offer_due = True
+        self.asked = None
+        self.host.trace(f"{task.root} is cancelled: {reason}")
+        await self.host.say_sentence(reason, name=name_of(self.setting, task.root))
+
+    async def give_up(self, task: Task) -> None:
+        """Cancel after too many attempts, announced by the system flow."""
+        self.state.active = None
+        self.offer_due = True
+        self.asked = None
+        name = name_of(self.setting, task.root)
+        context = {"canceled_flow_id": task.root, "canceled_flow_name": name, "reason": "attempts"}
+        if not self._queue("system_task_canceled", context):
+            await self.host.say_sentence("attempts", name=name)
+
+    def _queue(self, flow_id: str, context: dict[str, Any], ask: str | None = None) -> bool:
+        run = system_run(self.setting, flow_id, context, ask)
+        if run is not None:
+            self.state.queue.append(run)
+        return run is not None
+
+    def enter_system(self, flow_id: str, context: dict[str, Any], ask: str | None = None) -> bool:
+        """Start a system flow at once."""
+        run = system_run(self.setting, flow_id, context, ask)
+        if run is not None:
+            self.state.system = run
+        return run is not None
+
+    def _offer_resume(self) -> bool:
+        if not self.offer_due or not self.state.paused:
+            return False
+        self.offer_due = False
+        flows = [{"flow_id": t.root, "flow_name": name_of(self.setting, t.root)} for t in self.state.paused]
+        if not self.enter_system("system_resume_offer", {"paused": flows}):
+            return False
+        self.state.pending = {"kind": "resume", "flows": [f["flow_id"] for f in flows]}
+        return True
+
+    # --- slots and actions ------------------------------------------------------------------------------
+
+    def _write_slots(self, step: SetSlotsStep, names: Mapping[str, Any]) -> None:
+        for slot_id, value in step.values.items():
+            found, traces, ok = value.evaluate(names)
+            for trace in traces:
+                self.host.trace(f"{step.id}: {trace}")
+            self.write(slot_id, found if ok else None, "action", clears=ok and found is None)
+
+    def write(self, slot_id: str, value: Any, by: str, *, clears: bool = False) -> bool:
+        """Give a slot a value of any provenance; a value that does not fit keeps the old one."""
+        slot = self.setting.config.slots.get(slot_id)
+        if slot is None or (value is None and not clears):
+            return False
+        result = coerce(slot, value) if value is not None else None
+        if result is not None and not result.ok:
+            self.host.trace(f"{slot_id}: {result.reason}")
+            old = self.state.values().get(slot_id)
+            self.emit_change(SlotChange(slot=slot_id, old=old, new=value, by=by, accepted=False))
+            return False
+        if result is not None and result.note:
+            self.host.trace(f"{slot_id}: {result.note}")
+        self.emit_change(put_slot(self.state, self.setting, slot_id, result.value if result is not None else None, by))
+        return True
+
+    def emit_change(self, change: SlotChange) -> None:
+        """Put a slot change into the events file."""
+        self.host.emit(
+            FlowSlotChanged(slot=change.slot, old=change.old, new=change.new, provenance=change.by, accepted=change.accepted)
+        )
+
+    def _take_updates(self, updates: Mapping[str, Any]) -> None:
+        for slot_id, value in updates.items():
+            if slot_id not in self.setting.config.slots:
+                self.host.trace(f"an action set {slot_id!r}, which is no slot")
+            else:
+                self.write(slot_id, value, "action", clears=value is None)
+
+    def _args(self, step: ActionStep, names: Mapping[str, Any]) -> dict[str, Any]:
+        if step.reference is not None:
+            value = step.reference.evaluate(names).value
+            return dict(value) if isinstance(value, Mapping) else {}
+        if step.args is None:
+            return {}
+        value, traces, _ = step.args.evaluate(names)
+        for trace in traces:
+            self.host.trace(f"{step.id}: {trace}")
+        return dict(value) if isinstance(value, Mapping) else {}
+
+    async def _action(self, task: Task, step: ActionStep) -> bool:
+        names = self.host.names()
+        if step.action == "action_listen":
+            if self.asked == task.place:
+                return True
+            if task.answered:
+                await self.move(task, step)
+                return False
+            self.asked = task.place
+            task.open = True
+            return True
+        if step.action == "action_response":
+            return await self._respond(task, step, names)
+        place = task.place
+        args = self._args(step, names)
+        allowed = task.rerun.get(place)
+        if allowed == "no":
+            task.rerun.pop(place, None)
+            self.host.emit(FlowActionRan(name=step.action, outcome="skipped"))
+            declined = place not in task.done and step.on_error is not None
+            await self.move(task, step, step.on_error if declined else None)
+            return False
+        if allowed != "yes" and self._must_ask(task, step, args, allowed):
+            return False
+        result = await self.host.run_action(step, args, f"{task.uid}:{place}:{task.runs.get(place, 0)}")
+        if not result.ok:
+            await self._failed(task, step, result)
+            return False
+        task.runs[place] = task.runs.get(place, 0) + 1
+        task.failures.pop(place, None)
+        task.rerun.pop(place, None)
+        if result.label is not None:
+            task.done[place] = result.label
+        self._take_updates(result.slot_updates)
+        await self.move(task, step)
+        if result.label is not None:
+            await self.host.commit_effects()
+        return False
+
+    def _must_ask(self, task: Task, step: ActionStep, args: Mapping[str, Any], allowed: str | None) -> bool:
+        """Ask before an action runs again after a correction, or before one that wants a yes."""
+        place = task.place
+        if allowed == "ask":
+            context = {"done": task.done.get(place, step.action), "slot_name": None, "slot_label": None}
+            if self.enter_system("system_confirm_again", context):
+                self.state.pending = {"kind": "confirm_action", "place": place}
+                return True
+            return False
+        question = self.host.confirmation_for(step.action, args)
+        if question is not None and self.enter_system("system_confirm_action", {"action": step.action, "question": question}):
+            self.state.pending = {"kind": "confirm_action", "place": place}
+            return True
+        return False
+
+    async def _respond(self, task: Task, step: ActionStep, names: Mapping[str, Any]) -> bool:
+        if step.response is not None:
+            speech: Speech | None = Speech(response=step.response, interruptible=step.response.interruptible)
+        else:
+            value = step.reference.evaluate(names).value if step.reference is not None else None
+            speech = self.asking.speech_of(value, None, None)
+        self.in_flight = (task.uid, task.place)
+        ok = speech is not None and await self.host.speak(speech, names)
+        self.in_flight = None
+        self.host.emit(FlowActionRan(name=step.action, outcome="ok" if ok else "failed"))
+        if ok:
+            task.failures.pop(task.place, None)
+            await self.move(task, step)
+        else:
+            await self._failed(task, step, RunResult(ok=False, slot_updates={}, error="no text"))
+        return False
+
+    async def _failed(self, task: Task, step: ActionStep, result: RunResult) -> None:
+        self.host.trace(f"{task.place}: {step.action} failed: {result.error}")
+        if step.on_error is not None:
+            task.failures.pop(task.place, None)
+            await self.move(task, step, step.on_error)
+            return
+        count = task.failures.get(task.place, 0) + 1
+        task.failures[task.place] = count
+        if count > MAX_RETRIES:
+            await self._cancel("errors")
+            return
+        self.halted = True
+        if not self.enter_system("system_internal_error", {"part": step.action, "recoverable": True}):
+            await self.host.say_sentence("error", name=step.action)
