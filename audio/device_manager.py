@@ -115,7 +115,7 @@ class DeviceManager:
         elif self._has_too_many_underruns(now_s) and self._latency + 1 < len(LATENCIES):
             self._latency += 1
             log.info("output latency raised to %s after underruns", LATENCIES[self._latency])
-            self._recover()
+            self._recover("changed", "underruns")
 
     def choose(self, *, input_name: str | None, output_name: str | None) -> None:
         """Change to other devices.
@@ -128,7 +128,7 @@ class DeviceManager:
         if self.capture is not None:
             devices.choose_input(found, input_name, output)
         self._names = {"input": input_name, "output": output_name}
-        self._recover()
+        self._recover("changed", "chosen")
 
     def close(self, timeout_s: float = 2.0) -> None:
         """Stop for good; no callback runs afterwards."""
@@ -145,12 +145,13 @@ class DeviceManager:
             if stream is not None
         ]
 
-    def _recover(self) -> None:
+    def _recover(self, state: str = "opened", reason: str | None = None) -> None:
+        """Reopen everything on a thread of its own; `state` and `reason` are told of what could be opened."""
         self._retry_at_s = None
-        self._recovery = threading.Thread(target=self._run_recovery, name="devices", daemon=True)
+        self._recovery = threading.Thread(target=self._run_recovery, args=(state, reason), name="devices", daemon=True)
         self._recovery.start()
 
-    def _run_recovery(self) -> None:
+    def _run_recovery(self, state: str, reason: str | None) -> None:
         with self._lock:
             if self._is_closed:
                 return
@@ -164,9 +165,11 @@ class DeviceManager:
                 return
             if not self._is_closed:
                 self.reopened += 1
-                self._open_all(found, is_strict=False)
+                self._open_all(found, is_strict=False, state=state, reason=reason)
 
-    def _open_all(self, found: tuple[DeviceInfo, ...], *, is_strict: bool) -> None:
+    def _open_all(
+        self, found: tuple[DeviceInfo, ...], *, is_strict: bool, state: str = "opened", reason: str | None = None
+    ) -> None:
         is_missing = False
         output: DeviceInfo | None = None
         latency = LATENCIES[self._latency]
@@ -174,7 +177,7 @@ class DeviceManager:
             try:
                 output = self._pick_output(found, is_strict=is_strict)
                 self.playback.open(output, latency, self._on_output_opening)
-                self._tell("output", output, self.playback.rate_hz, "opened", None)
+                self._tell("output", output, self.playback.rate_hz, state, reason)
             except PartFailed as error:
                 is_missing = True
                 self._tell("output", output, None, "missing", error.message)
@@ -184,7 +187,7 @@ class DeviceManager:
             try:
                 device = self._pick_input(found, output, is_strict=is_strict)
                 self.capture.open(device, latency, self._on_input_opening)
-                self._tell("input", device, self.capture.rate_hz, "opened", None)
+                self._tell("input", device, self.capture.rate_hz, state, reason)
             except PartFailed as error:
                 is_missing = True
                 self._tell("input", device, None, "missing", error.message)

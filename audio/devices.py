@@ -28,6 +28,8 @@ _BUILT_IN_WORDS = ("built-in", "builtin", "internal", "macbook", "microphone arr
 _SOFTWARE_CARDS = ("pulse", "default", "pipewire", "sysdefault")
 _STALLED_AFTER_S = 1.0
 _GRACE_S = 2.5
+_STARTING_CALLBACKS = 20
+"""Holes while a stream starts are not held against its latency."""
 
 BlockSink = Callable[[Samples, float], None]
 """Takes a mono float32 block and the monotonic time of its first sample at the microphone; on the device's thread."""
@@ -323,7 +325,7 @@ class PlaybackStream(_Stream):
         now_s = self._clock.monotonic_s()
         self._last_callback_s = now_s
         self.callbacks += 1
-        is_hole = bool(status and status.output_underflow) and self.callbacks > 1
+        is_hole = bool(status and status.output_underflow) and self.callbacks > _STARTING_CALLBACKS
         if is_hole:
             self.xruns += 1
             if self._on_underflow is not None:

@@ -53,7 +53,7 @@ OPERATION = st.one_of(
 
 @settings(max_examples=120, deadline=None)
 @given(st.lists(OPERATION, min_size=3, max_size=40))
-def test_what_is_stopped_is_not_written_and_what_is_written_is_known(operations):
+def test_what_is_stopped_is_not_written_and_what_is_written_is_known(operations):  # noqa: C901 - one branch per operation
     clock = VirtualClock(10.0)
     sink = Sink()
     player = Player(rate_hz=RATE, clock=clock, events=sink)
