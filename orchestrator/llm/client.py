@@ -7,18 +7,15 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-import httpx2
-import openai
-from openai import AsyncOpenAI, DefaultAsyncHttpxClient
-
 from orchestrator.clock import Clock
 from orchestrator.contracts.dialogue import ChatMessage, LlmRequest, LlmTask
 from orchestrator.contracts.errors import GenerationCancelled, InputError
 from orchestrator.contracts.events import LlmCallStarted, LlmEnded, LlmFirstToken, Payload
 from orchestrator.contracts.ids import CallId, GenerationId, IdFactory
 from orchestrator.llm.call_arguments import Dialect, json_text
+from orchestrator.llm.connection import Connection, connect_to
 from orchestrator.llm.endpoint import Endpoint, EndpointSource
-from orchestrator.llm.failures import FailureCode, LlmFailure, failure_of
+from orchestrator.llm.failures import FailureCode, LlmFailure
 from orchestrator.llm.think import ThinkStripper
 from orchestrator.llm.tokens import estimate_messages
 from orchestrator.llm.unavailable import explain
@@ -28,10 +25,9 @@ log = logging.getLogger(__name__)
 Emit = Callable[[Payload], None]
 # Dialect changes a refusal can lead to; each is made once per endpoint.
 _MAX_ATTEMPTS = 6
-_NO_LIST_STATUS = (404, 405, 501)
 # Servers of a single model take any name; those with several list them.
 _UNNAMED_MODEL = "default"
-_FAULTS = (LlmFailure, openai.OpenAIError, httpx2.HTTPError, OSError, ValueError)
+_RECONNECT_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +84,8 @@ class LlmClient:
         self.ids = ids
         self._source = source
         self._endpoint: Endpoint | None = None
-        self._openai: AsyncOpenAI | None = None
+        self._connection: Connection | None = None
+        self._connecting = asyncio.Lock()
         self._model = ""
         self._dialect = Dialect()
         self._calls: set[_Call] = set()
@@ -118,16 +115,15 @@ class LlmClient:
         """Make the door for one answer; `emit` gets its `llm:*` payloads."""
         return BoundLlm(self, generation_id, emit)
 
-    async def connect(self) -> AsyncOpenAI:
-        """Return the client for the endpoint of the moment, with a model chosen. Raises `LlmFailure`."""
-        client = self._client_for(await self._source.endpoint())
-        if not self._model:
-            try:
-                models = await self._list_models(client)
-            except _FAULTS as error:
-                raise failure_of(error) from error
-            self._model = models[0] if models else _UNNAMED_MODEL
-        return client
+    async def connect(self) -> Connection:
+        """Return the connection to the endpoint of the moment, with a model chosen. Raises `LlmFailure`."""
+        endpoint = await self._source.endpoint()
+        async with self._connecting:
+            connection = await self._connection_to(endpoint)
+            if not self._model:
+                models = await connection.list_models()
+                self._model = models[0] if models else _UNNAMED_MODEL
+        return connection
 
     async def check(self, *, probe: bool = False) -> LlmStatus:
         """Tell whether the endpoint is reachable, accepts the key and has the model. Never raises but for cancellation.
@@ -140,12 +136,12 @@ class LlmClient:
             endpoint = await self._source.endpoint()
             base_url = endpoint.base_url
             async with asyncio.timeout(self.limits.connect_s + self.limits.first_token_s):
-                models = await self._list_models(self._client_for(endpoint))
-                await self.connect()
+                connection = await self.connect()
+                models = await connection.list_models()
                 if probe and self._model not in models:
                     await self._probe()
-        except _FAULTS as error:
-            failure = failure_of(error)
+        except (LlmFailure, TimeoutError) as error:
+            failure = _as_failure(error)
             return LlmStatus(
                 code=failure.code, model=self._model, models=models, base_url=base_url, detail=failure.detail
             )
@@ -168,41 +164,22 @@ class LlmClient:
         """Forget a call that is over."""
         self._calls.discard(call)
 
-    def _client_for(self, endpoint: Endpoint) -> AsyncOpenAI:
-        if self._openai is None or endpoint != self._endpoint:
+    async def _connection_to(self, endpoint: Endpoint) -> Connection:
+        if self._connection is None or endpoint != self._endpoint:
             self._retire()
-            self._openai, self._endpoint = self._new_openai(endpoint), endpoint
-            self._model, self._dialect = endpoint.model, Dialect()
-        return self._openai
-
-    def _new_openai(self, endpoint: Endpoint) -> AsyncOpenAI:
-        limits = self.limits
-        timeout = httpx2.Timeout(limits.first_token_s, connect=limits.connect_s)
-        return AsyncOpenAI(
-            base_url=endpoint.base_url,
-            api_key=endpoint.api_key or "none",
-            max_retries=0,
-            timeout=timeout,
-            # A proxy set for the machine must not come between the app and its own server.
-            http_client=DefaultAsyncHttpxClient(timeout=timeout, trust_env=not endpoint.is_loopback),
-        )
+            limits = self.limits
+            # The socket may be silent for as long as our own, more exact bounds allow.
+            answer_s = max(limits.first_token_s, limits.idle_s) + limits.connect_s
+            self._connection = await connect_to(endpoint, connect_s=limits.connect_s, answer_s=answer_s)
+            self._endpoint, self._model, self._dialect = endpoint, endpoint.model, Dialect()
+        return self._connection
 
     def _retire(self) -> None:
-        if self._openai is not None:
-            task = asyncio.create_task(self._openai.close(), name="llm:retire")
+        if self._connection is not None:
+            task = asyncio.create_task(self._connection.aclose(), name="llm:retire")
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
-        self._openai = None
-
-    async def _list_models(self, client: AsyncOpenAI) -> tuple[str, ...]:
-        """Return the listed names; empty if the endpoint has no list."""
-        try:
-            page = await client.models.list()
-        except openai.APIStatusError as error:
-            if error.status_code in _NO_LIST_STATUS:
-                return ()
-            raise
-        return tuple(model.id for model in page.data or ())
+        self._connection = None
 
     async def _probe(self) -> None:
         """Ask for one token where there is no list of models."""
@@ -321,9 +298,9 @@ class _Call:
         try:
             await self._answer()
             outcome = "ok"
-        except _FAULTS as error:
+        except (LlmFailure, TimeoutError) as error:
             outcome = "failed"
-            self._failure = failure_of(error)
+            self._failure = _as_failure(error)
             log.warning("model call failed: %s", self._failure.code)
             log.debug("model call failed: %s", self._failure.detail)
         finally:
@@ -345,49 +322,53 @@ class _Call:
             self._emit(call)
 
     async def _answer(self) -> None:
-        """Read the whole answer, adapting to what the endpoint refuses. `asyncio.timeout` raises `TimeoutError`."""
-        limits = self._client.limits
+        """Read the whole answer, adapting to what the endpoint refuses. Raises `LlmFailure` or `TimeoutError`."""
         may_reconnect = self._client.restarts
         for _attempt in range(_MAX_ATTEMPTS):
-            client = await self._client.connect()
+            connection = await self._client.connect()
             self._announce()
             dialect = self._client.dialect
             try:
-                async with asyncio.timeout(limits.connect_s + limits.first_token_s) as deadline:
-                    await self._read(client, dialect, deadline)
+                await self._read(connection, dialect)
                 return
-            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                if self._tokens or not dialect.adapt(error.message, has_schema=self._request.schema is not None):
+            except LlmFailure as failure:
+                if self._tokens:
                     raise
-            except openai.APIConnectionError:
-                # The server of before may have crashed a moment ago; `connect` waits for its successor.
-                if self._tokens or not may_reconnect:
+                if failure.refusal is not None:
+                    if not dialect.adapt(failure.refusal, has_schema=self._request.schema is not None):
+                        raise
+                elif failure.code is FailureCode.UNREACHABLE and may_reconnect:
+                    # The server of before may have crashed a moment ago; `connect` waits for its successor.
+                    may_reconnect = False
+                    await asyncio.sleep(_RECONNECT_S)
+                else:
                     raise
-                may_reconnect = False
-                await asyncio.sleep(0.05)
         raise LlmFailure(FailureCode.BAD_ANSWER, "the endpoint refuses every form of the request")
 
-    async def _read(self, client: AsyncOpenAI, dialect: Dialect, deadline: asyncio.Timeout) -> None:
+    async def _read(self, connection: Connection, dialect: Dialect) -> None:
+        limits = self._client.limits
         loop = asyncio.get_running_loop()
         stripper = ThinkStripper()
         arguments = dialect.arguments(self._request, model=self._client.model, max_tokens=self._max_tokens)
         # An answer can't have more pieces than tokens; one that does comes from a broken server.
         max_pieces = 4 * self._max_tokens + 64
-        async with await client.chat.completions.create(**arguments) as stream:
-            async for chunk in stream:
-                deadline.reschedule(loop.time() + self._client.limits.idle_s)
-                if chunk.usage is not None:
-                    self._tokens = max(self._tokens, chunk.usage.completion_tokens or 0)
-                if not chunk.choices:
+        count = told = 0
+        async with (
+            asyncio.timeout(limits.connect_s + limits.first_token_s) as deadline,
+            connection.chat(arguments) as pieces,
+        ):
+            async for piece in pieces:
+                deadline.reschedule(loop.time() + limits.idle_s)
+                told = max(told, piece.tokens)
+                self._tokens = max(told, count)
+                if not piece.text:
                     continue
-                delta = chunk.choices[0].delta
-                if delta is None or not delta.content:
-                    continue
-                self._tokens += 1
-                if self._tokens == 1:
+                if count == 0:
                     self._emit(LlmFirstToken(call_id=self._id))
-                self._put(stripper.feed(delta.content))
-                if self._tokens > max_pieces:
+                count += 1
+                self._tokens = max(told, count)
+                self._put(stripper.feed(piece.text))
+                if count > max_pieces:
                     break
         self._put(stripper.flush())
         if not self._has_text:
@@ -397,3 +378,9 @@ class _Call:
         if text:
             self._has_text = True
             self._pieces.put_nowait(text)
+
+
+def _as_failure(error: LlmFailure | TimeoutError) -> LlmFailure:
+    if isinstance(error, LlmFailure):
+        return error
+    return LlmFailure(FailureCode.TIMEOUT, "no answer in time")

@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-import httpx2
-import openai
-
 from orchestrator.llm.client import LlmClient
-from orchestrator.llm.failures import FailureCode, LlmFailure, failure_of
+from orchestrator.llm.failures import FailureCode, LlmFailure
 
 _BATCH = 64
 
@@ -36,16 +33,8 @@ class EmbeddingsClient:
 
     async def _batch(self, texts: Sequence[str]) -> list[list[float]]:
         try:
-            client = await self._client.connect()
+            connection = await self._client.connect()
             async with asyncio.timeout(self._timeout_s):
-                answer = await client.embeddings.create(
-                    model=self._model or self._client.model, input=list(texts), encoding_format="float"
-                )
-        except LlmFailure:
-            raise
-        except (openai.OpenAIError, httpx2.HTTPError, OSError, ValueError) as error:
-            raise failure_of(error) from error
-        rows = sorted(answer.data or (), key=lambda row: row.index)
-        if len(rows) != len(texts) or any(not row.embedding for row in rows):
-            raise LlmFailure(FailureCode.BAD_ANSWER, f"{len(rows)} vectors for {len(texts)} texts")
-        return [[float(value) for value in row.embedding] for row in rows]
+                return await connection.embed(model=self._model or self._client.model, texts=texts)
+        except TimeoutError as error:
+            raise LlmFailure(FailureCode.TIMEOUT, "no vectors in time") from error

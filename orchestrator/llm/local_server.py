@@ -15,10 +15,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO
 
-import httpx2
-
 from orchestrator.clock import Clock
 from orchestrator.contracts.dialogue import ChatMessage
+from orchestrator.llm.connection import Connection, connect_to
 from orchestrator.llm.endpoint import Endpoint
 from orchestrator.llm.failures import FailureCode, LlmFailure
 from orchestrator.llm.serve import ALIAS, KEY_VARIABLE
@@ -208,13 +207,17 @@ class LocalServer:
             endpoint = Endpoint(
                 base_url=f"http://127.0.0.1:{port}/v1", model=ALIAS, api_key=key, can_plan=self._can_plan
             )
-            async with httpx2.AsyncClient(trust_env=False, timeout=self._times.health_timeout_s) as http:
-                self._set_state(ServerState.WARMING)
-                await self._warm_up(http, endpoint)
+            self._set_state(ServerState.WARMING)
+            times = self._times
+            connection = await connect_to(endpoint, connect_s=times.health_timeout_s, answer_s=times.warm_s)
+            try:
+                await self._warm_up(connection)
                 if self._process.returncode is None:
                     self._endpoint = endpoint
                     self._set_state(ServerState.RUNNING)
-                await self._watch(http, self._process, port)
+                await self._watch(connection, self._process)
+            finally:
+                await connection.aclose()
         finally:
             self._endpoint = None
             await self._end_child()
@@ -263,22 +266,23 @@ class LocalServer:
             log.error("the local model did not load; see %s", self._log_path)
             return None
 
-    async def _warm_up(self, http: httpx2.AsyncClient, endpoint: Endpoint) -> None:
+    async def _warm_up(self, connection: Connection) -> None:
         """Evaluate the prompt every persona turn begins with, so that the first answer finds it in the cache."""
         messages = list(self._warm()) if self._warm is not None else [ChatMessage(role="user", content="Hi")]
-        body = {
-            "model": endpoint.model,
+        arguments = {
+            "model": ALIAS,
+            "stream": True,
             "max_tokens": 1,
             "messages": [{"role": message.role, "content": message.content} for message in messages],
         }
         try:
-            headers = {"Authorization": f"Bearer {endpoint.api_key}"}
-            url = f"{endpoint.base_url}/chat/completions"
-            await http.post(url, json=body, headers=headers, timeout=self._times.warm_s)
-        except httpx2.HTTPError as error:
+            async with asyncio.timeout(self._times.warm_s), connection.chat(arguments) as pieces:
+                async for _piece in pieces:
+                    pass
+        except (LlmFailure, TimeoutError) as error:
             log.warning("the local model's warm-up failed: %s", type(error).__name__)
 
-    async def _watch(self, http: httpx2.AsyncClient, process: asyncio.subprocess.Process, port: int) -> None:
+    async def _watch(self, connection: Connection, process: asyncio.subprocess.Process) -> None:
         """Return when the child has ended, or did not answer several times in a row."""
         missed = 0
         exited = asyncio.create_task(process.wait(), name="llm:server-exit")
@@ -289,9 +293,10 @@ class LocalServer:
                     log.warning("the local model's process ended (status %s)", process.returncode)
                     return
                 try:
-                    answer = await http.get(f"http://127.0.0.1:{port}/health")
-                    missed = 0 if answer.status_code == httpx2.codes.OK else missed + 1
-                except httpx2.HTTPError:
+                    async with asyncio.timeout(self._times.health_timeout_s):
+                        await connection.list_models()
+                    missed = 0
+                except (LlmFailure, TimeoutError):
                     missed += 1
             log.warning("the local model's process does not answer")
         finally:
