@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -161,6 +162,7 @@ class AudioEngine:
         self.loop = EarsThread(ears=self.ears, clock=clock, on_tick=self._on_tick)
         self._devices: DeviceManager | None = None
         self._ticks = 0
+        self._is_threaded = False
 
     # --- devices ----------------------------------------------------------------------------------------
 
@@ -181,11 +183,25 @@ class AudioEngine:
             is_output_busy=lambda: not self.player.is_idle(),
         )
         self._devices.open()
+        self._is_threaded = True
         self.loop.start()
 
     def connect_simulation(self) -> None:
         """Use the engine's own rings in place of devices; the caller drives `hear`, `render` and `step`."""
         self.loop.connect(Devices(capture=self._capture, reference=self._reference, lead_s=0.02))
+
+    def stop_listening(self, timeout_s: float = 0.3) -> None:
+        """End the utterance that is open and answer what is not recognised yet, so that every id is closed."""
+        self.ears.set_muted(True)
+        if self._is_threaded:
+            seen, pause = self._ticks, threading.Event()
+            for _ in range(int(timeout_s / 0.005)):
+                # Two ticks later the command has been carried out, whatever the loop was doing when it came.
+                if self._ticks >= seen + 2 or pause.wait(0.005):
+                    break
+        else:
+            self.loop.step(self._clock.monotonic_s())
+        self.recogniser.stop()
 
     def stop(self, timeout_s: float = 1.5) -> None:
         """Close the devices and end the threads; in bounded time."""

@@ -296,6 +296,8 @@ class RunningProgram:
         if self._is_stopped:
             return
         self._is_stopped = True
+        if self._is_started:
+            self.assembly.engine.stop_listening()
         if not self._thread.stop():
             log.warning("the core did not end in time")
         self.assembly.engine.stop()

@@ -176,6 +176,7 @@ def run_virtual(
             scheduler.run_due()
             if clock.monotonic_s() >= due_s - 1e-9:
                 driver.step(clock.monotonic_s())
+        assembly.engine.stop_listening()
         with calls:
             await core.close()
         return SimulationResult(character=driver.room.character, begin_s=driver.begin_s)

@@ -183,11 +183,15 @@ class Core:
 
     async def close(self) -> None:
         """Cancel what is going on, store it, and stop the model; in bounded time."""
+        self.conversation.close()
+        self.bus.drain()
         self._reminders.stop()
         if self._session_timer is not None:
             self._session_timer.cancel()
+        self._gate.close()
         await self.turns.shut_down()
         await self._parts.llm.close()
+        self.bus.drain()
         for task in list(self._tasks):
             task.cancel()
 

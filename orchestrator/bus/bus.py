@@ -96,6 +96,16 @@ class Bus:
                 return False
         return is_taken
 
+    def drain(self) -> None:
+        """Hand out everything that waits now, on the calling loop's thread; for the end of the program."""
+        while True:
+            with self._lock:
+                self._queue.release_delayed(float("inf"))
+                envelope = self._queue.pop()
+            if envelope is None:
+                return
+            self._hand_out(envelope, self._clock.monotonic_s())
+
     def trace(self, event: Event) -> None:
         """Write a fact into the events file without sending it to anyone."""
         self._log.record(event)

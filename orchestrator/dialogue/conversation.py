@@ -96,6 +96,7 @@ class Conversation:
         self._timed_out: set[GenerationId] = set()
         self._audible: GenerationId | None = None
         self._state = ""
+        self._is_closing = False
         self._aside: list[Generation] = []
         self._held_cuts: dict[GenerationId, OutputCut] = {}
         self.idle_hooks: list[Callable[[], None]] = []
@@ -128,6 +129,12 @@ class Conversation:
     def is_user_busy(self) -> bool:
         """Whether the user speaks, or what they said is not understood yet."""
         return self._utterances.is_undecided
+
+    def close(self) -> None:
+        """Begin nothing new: the program ends."""
+        self._is_closing = True
+        for timer in (self._resume_timer, self._thinking_timer, self._silence_timer):
+            self._disarm(timer)
 
     # --- the user's voice -------------------------------------------------------------------------------
 
@@ -317,6 +324,8 @@ class Conversation:
         self._begin(payload, event)
 
     def _begin(self, payload: InputUser, event: Event) -> None:
+        if self._is_closing:
+            return
         if payload.via in ("typed", "control"):
             self._views.show(
                 UserTextView(utterance_id=event.utterance_id, text=payload.text, final=True, via=payload.via)
@@ -346,7 +355,7 @@ class Conversation:
             self._bus.post(Event(payload=kept, source="dialogue", session_id=self._turns.session_id))
         self._arm_silence()
         if self.is_quiet:
-            for hook in self.idle_hooks:
+            for hook in () if self._is_closing else self.idle_hooks:
                 hook()
 
     # --- holding and going on ---------------------------------------------------------------------------
@@ -541,6 +550,8 @@ class Conversation:
 
     def _arm_silence(self) -> None:
         self._disarm(self._silence_timer)
+        if self._is_closing:
+            return
         timeout_s = self._brain().silence_timeout_s()
         if timeout_s is not None and self.is_quiet:
             self._silence_timer = asyncio.get_running_loop().call_later(timeout_s, self._on_silence)

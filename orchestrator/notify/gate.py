@@ -107,6 +107,14 @@ class NotificationGate:
             self._conversation.stand_aside(held)
         self._turns.start(TurnInput(kind="event", event_type="notify"), script=script, on_end=on_end)
 
+    def close(self) -> None:
+        """Say nothing more; what waits counts as expired (a reminder stays in the store and is due again)."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+        for key in list(self._waiting):
+            del self._waiting[key]
+            self._say_state(key, "expired", "shutdown")
+
     def _expire(self) -> None:
         now_s = self._clock.monotonic_s()
         for key in [
