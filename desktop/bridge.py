@@ -7,14 +7,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from PySide6.QtCore import QObject, Qt, Signal, SignalInstance
 
 from orchestrator.clock import Clock
 from orchestrator.contracts.commands import Command
 from orchestrator.contracts.events import Event, Payload
-from orchestrator.contracts.ids import GenerationId, IntentId
+from orchestrator.contracts.ids import GenerationId, IntentId, UtteranceId
 from orchestrator.contracts.ports import CommandPort, EventSink, Staleness
 from orchestrator.contracts.views import (
     CharacterTextView,
@@ -35,9 +35,18 @@ logger = logging.getLogger(__name__)
 _DRAIN_BUDGET_S = 0.008
 """Longest stretch of view handling before the loop gets its turn: half a frame at 60 fps."""
 
-_ADDS_TO_PICTURE = (StateView, CharacterTextView, SpeechTimelineView, ExpressionView)
-"""Views that show something of an answer. The others take something away (a stop, an end) and are
-painted even when the answer is stale: they are how its subtitle gets its cut mark."""
+_ANSWERING_STATES = frozenset({"thinking", "speaking"})
+
+
+def _adds_to_picture(view: View) -> TypeGuard[CharacterTextView | SpeechTimelineView | ExpressionView | StateView]:
+    """Whether `view` shows something of an answer.
+
+    The others take something away (a stop, an end, "interrupted") and are painted even when the answer is stale:
+    they are how its subtitle gets its cut mark.
+    """
+    if isinstance(view, StateView):
+        return view.state in _ANSWERING_STATES
+    return isinstance(view, (CharacterTextView, SpeechTimelineView, ExpressionView))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,12 +200,23 @@ class Bridge(QObject):
             self._on_stop_now()
 
     def report_painted(
-        self, payload: Payload, *, generation_id: GenerationId | None = None, intent_id: IntentId | None = None
+        self,
+        payload: Payload,
+        *,
+        utterance_id: UtteranceId | None = None,
+        generation_id: GenerationId | None = None,
+        intent_id: IntentId | None = None,
     ) -> None:
         """Tell the event sink what is on the screen now."""
         if self._events is None:
             return
-        event = Event(payload=payload, source="window", generation_id=generation_id, intent_id=intent_id)
+        event = Event(
+            payload=payload,
+            source="window",
+            utterance_id=utterance_id,
+            generation_id=generation_id,
+            intent_id=intent_id,
+        )
         if not self._events.post(event):
             with self._lock:
                 self._count("refused_events")
@@ -240,7 +260,7 @@ class Bridge(QObject):
         self._woken.emit()
 
     def _deliver(self, view: View) -> None:
-        if isinstance(view, _ADDS_TO_PICTURE) and self.is_stale(view.generation_id):
+        if _adds_to_picture(view) and self.is_stale(view.generation_id):
             with self._lock:
                 self._count("stale")
             return

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
-from PySide6.QtCore import QEvent, QObject, QRect, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QFocusEvent, QGuiApplication, QHideEvent, QKeyEvent, QShowEvent
+from PySide6.QtCore import QEvent, QRect, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QFocusEvent, QGuiApplication, QHideEvent, QIcon, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import (
-    QAbstractButton,
     QApplication,
     QHBoxLayout,
     QLabel,
     QLineEdit,
     QMainWindow,
-    QMenu,
     QPlainTextEdit,
     QSizePolicy,
     QTextEdit,
@@ -28,12 +26,14 @@ from desktop.ui.avatar.pack import AvatarPack, load_pack
 from desktop.ui.avatar.stats import PaintStats
 from desktop.ui.avatar.widget import AvatarWidget
 from desktop.ui.controls import ControlBar, make_button
+from desktop.ui.devices import DeviceSigns
 from desktop.ui.dump import dump_widgets
 from desktop.ui.frames import FrameTicker, StallStats, StallWatch
 from desktop.ui.i18n import Translator
 from desktop.ui.menu import WindowMenu
 from desktop.ui.microphone import MicrophoneSign
 from desktop.ui.notices import NoticeBar
+from desktop.ui.preferences import WindowSettings
 from desktop.ui.state_line import StateLine
 from desktop.ui.subtitles.widget import SubtitleWidget
 from desktop.ui.theme import GRID_PX, Theme, install_font, stylesheet
@@ -47,30 +47,18 @@ from orchestrator.contracts.commands import (
     SendText,
     Stop,
 )
-from orchestrator.contracts.views import DeviceView, MuteView, NoticeView, StateView
+from orchestrator.contracts.views import NoticeView, StateView
 
 _METER_S = 1 / 20
-_GONE = frozenset({"lost", "missing", "none", "failed", "unavailable", "closed", "error", "stalled"})
 _TEXT_WIDGETS = (QLineEdit, QTextEdit, QPlainTextEdit)
 
 
-class WindowSettings(Protocol):
-    """What the window needs to know of the settings."""
+class _WordsPane(QWidget):
+    """A pane whose height does not follow from its width: a wrapped notice must not push the stage."""
 
-    @property
-    def language(self) -> str:
-        """Language of the window: en, zh_CN or system."""
-        ...
-
-    @property
-    def theme(self) -> str:
-        """Colours: system, light or dark."""
-        ...
-
-    @property
-    def reduced_motion(self) -> bool:
-        """Whether to keep still what need not move."""
-        ...
+    def hasHeightForWidth(self) -> bool:
+        """Deny what the layout would say of the wrapped text inside."""
+        return False
 
 
 class MainWindow(QMainWindow):
@@ -88,9 +76,6 @@ class MainWindow(QMainWindow):
         self._is_motion_reduced = bool(settings.reduced_motion)
         self.theme = Theme(settings.theme, self)
         self.translator = Translator(settings.language, self)
-        self._microphone_device = "unknown"
-        self._output_device = "unknown"
-        self._is_microphone_muted = False
         self._is_talk_key_down = False
         self._metered_at_s = 0.0
         self._avatar_due_s = 0.0
@@ -102,6 +87,7 @@ class MainWindow(QMainWindow):
         self.microphone = MicrophoneSign(self.theme, self.translator)
         self.notices = NoticeBar(self.theme, self.translator)
         self.controls = ControlBar(self.theme, self.translator)
+        self._devices = DeviceSigns(bridge, self.microphone, self.notices, self.controls)
         self.menu_button = make_button("menuButton", is_icon=True)
         self.menu = WindowMenu(self, self.theme, self.translator, is_motion_reduced=reduced)
         self._app_name = QLabel()
@@ -112,9 +98,6 @@ class MainWindow(QMainWindow):
         self._connect()
         self._apply_theme()
         self._apply_language()
-        application = QApplication.instance()
-        if application is not None:
-            application.installEventFilter(self)
 
     # --- for the composition root ----------------------------------------------------------------------
 
@@ -127,16 +110,22 @@ class MainWindow(QMainWindow):
     def set_language(self, language: str) -> None:
         """Switch all texts to `language`."""
         self.translator.choose(language)
+        self._sync_menu()
 
     def set_theme(self, choice: str) -> None:
         """Switch to system, light or dark."""
         self.theme.choose(choice)
+        self._sync_menu()
 
     def set_reduced_motion(self, is_reduced: bool) -> None:
         """Keep still what need not move."""
         self._is_motion_reduced = is_reduced
         self.avatar.set_motion_reduced(is_reduced)
         self.subtitles.set_motion_reduced(is_reduced)
+        self._sync_menu()
+
+    def _sync_menu(self) -> None:
+        self.menu.show_choices(self.translator.language, self.theme.choice, is_motion_reduced=self._is_motion_reduced)
 
     def paint_stats(self) -> PaintStats:
         """Return what painting the character costs."""
@@ -206,7 +195,7 @@ class MainWindow(QMainWindow):
 
     def _make_words_pane(self) -> QWidget:
         """Return subtitles and notices in one pane: a notice takes its room from the subtitles, the stage stays."""
-        made = QWidget()
+        made = _WordsPane()
         made.setObjectName("wordsPane")
         made.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
         made.setMinimumHeight(20 * GRID_PX)
@@ -221,8 +210,6 @@ class MainWindow(QMainWindow):
         bridge = self._bridge
         bridge.state_changed.connect(self._on_state_changed)
         bridge.notice_raised.connect(self.notices.raise_notice)
-        bridge.device_changed.connect(self._on_device_changed)
-        bridge.mute_changed.connect(self._on_mute_changed)
         bridge.command_refused.connect(self._on_command_refused)
         for signal in (bridge.state_changed, bridge.speech_started, bridge.speech_stopped, bridge.user_text_changed):
             signal.connect(self._on_news)
@@ -266,43 +253,6 @@ class MainWindow(QMainWindow):
         if view.state != "starting":
             self.notices.withdraw("not_ready")
 
-    def _on_device_changed(self, view: DeviceView) -> None:
-        is_gone = view.state in _GONE
-        is_input = view.direction in ("input", "in")
-        was = self._microphone_device if is_input else self._output_device
-        if is_input:
-            self._microphone_device = view.state if is_gone else "open"
-        else:
-            self._output_device = view.state if is_gone else "open"
-        self._show_devices()
-        if not is_gone and view.state in ("replaced", "changed") and was != "unknown" and view.device:
-            notice = NoticeView(code="device_changed", text=view.device)
-            self.notices.raise_notice(notice, device=view.device)
-
-    def _show_devices(self) -> None:
-        microphone_gone, output_gone = self._microphone_device in _GONE, self._output_device in _GONE
-        self.notices.withdraw("no_microphone", "microphone_lost", "no_output", "output_lost", "no_audio")
-        code = None
-        if microphone_gone and output_gone:
-            code = "no_audio"
-        elif microphone_gone:
-            code = "microphone_lost" if self._microphone_device in ("lost", "stalled") else "no_microphone"
-        elif output_gone:
-            code = "output_lost" if self._output_device in ("lost", "stalled") else "no_output"
-        if code is not None:
-            self.notices.raise_notice(NoticeView(code=code, text="", severity="warning"))
-        self.controls.talk.setEnabled(not microphone_gone)
-        self.controls.mute_microphone.setEnabled(not microphone_gone)
-        self._show_microphone(self._bridge.level_db())
-
-    def _on_mute_changed(self, view: MuteView) -> None:
-        if view.direction in ("input", "in"):
-            self._is_microphone_muted = view.on
-            self.controls.show_microphone_muted(view.on)
-            self._show_microphone(self._bridge.level_db())
-        else:
-            self.controls.show_voice_muted(view.on)
-
     def _on_command_refused(self, command: Command) -> None:
         is_early = self.state_line.state == "starting" and isinstance(command, SendText)
         code = "not_ready" if is_early else "refused"
@@ -322,9 +272,7 @@ class MainWindow(QMainWindow):
         self.subtitles.tick(now_s)
         if now_s - self._metered_at_s >= _METER_S:
             self._metered_at_s = now_s
-            level_db = self._bridge.level_db()
-            self._show_microphone(level_db)
-            self.microphone.meter.show_level(level_db if self.microphone.state == "open" else None, now_s)
+            self._devices.meter(now_s)
             self.avatar.set_level(self.microphone.meter.level)
 
     def _frame_interval_s(self, now_s: float) -> float:
@@ -332,14 +280,6 @@ class MainWindow(QMainWindow):
         if self.subtitles.is_busy():
             wait_s = min(wait_s, 1 / 60)
         return min(wait_s, _METER_S) if self.microphone.state == "open" else wait_s
-
-    def _show_microphone(self, level_db: float | None) -> None:
-        if self._microphone_device in _GONE:
-            self.microphone.show_state("missing")
-        elif self._is_microphone_muted:
-            self.microphone.show_state("muted")
-        else:
-            self.microphone.show_state("open" if level_db is not None else "closed")
 
     # --- what the user does ----------------------------------------------------------------------------
 
@@ -360,8 +300,7 @@ class MainWindow(QMainWindow):
 
     def _on_microphone_muted(self, is_muted: bool) -> None:
         if self._bridge.submit(MuteMicrophone(on=is_muted)):
-            self._is_microphone_muted = is_muted
-            self._show_microphone(self._bridge.level_db())
+            self._devices.show_microphone_muted(is_muted)
         else:
             self.controls.show_microphone_muted(not is_muted)
 
@@ -386,39 +325,34 @@ class MainWindow(QMainWindow):
 
     # --- keys ------------------------------------------------------------------------------------------
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Take the keys that work everywhere in the window: Escape, the space bar, and plain typing."""
-        if event.type() not in (QEvent.Type.KeyPress, QEvent.Type.KeyRelease) or not isinstance(event, QKeyEvent):
-            return super().eventFilter(watched, event)
-        if not isinstance(watched, QWidget) or watched.window() is not self or isinstance(watched, QMenu):
-            return super().eventFilter(watched, event)
-        if self._take_key(event):
-            return True
-        return super().eventFilter(watched, event)
-
-    def _take_key(self, event: QKeyEvent) -> bool:
-        is_press = event.type() == QEvent.Type.KeyPress
-        if event.key() == Qt.Key.Key_Escape and event.modifiers() == Qt.KeyboardModifier.NoModifier:
-            if is_press and not event.isAutoRepeat():
-                self._stop("key")
-            return True
-        focused = QApplication.focusWidget()
-        if event.key() == Qt.Key.Key_Space and self._is_talk_key_down and not is_press:
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Take the keys no focused widget wanted: Escape, the space bar, and plain typing."""
+        is_plain = event.modifiers() == Qt.KeyboardModifier.NoModifier
+        if event.key() == Qt.Key.Key_Escape and is_plain:
             if not event.isAutoRepeat():
-                self._hold_talk(False)
-            return True
-        if isinstance(focused, (*_TEXT_WIDGETS, QAbstractButton)):
-            return False
-        if event.key() == Qt.Key.Key_Space and event.modifiers() == Qt.KeyboardModifier.NoModifier:
-            if is_press and not event.isAutoRepeat() and self.controls.talk.isEnabled():
+                self._stop("key")
+        elif event.key() == Qt.Key.Key_Space and is_plain:
+            if not event.isAutoRepeat() and self.controls.talk.isEnabled():
                 self._hold_talk(True)
-            return True
-        command_keys = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
-        if is_press and event.text().isprintable() and event.text() and not event.modifiers() & command_keys:
+        elif self._is_typing(event):
             self.controls.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
             self.controls.field.insert(event.text())
-            return True
-        return False
+        else:
+            super().keyPressEvent(event)
+
+    def keyReleaseEvent(self, event: QKeyEvent) -> None:
+        """Let push-to-talk go."""
+        if event.key() == Qt.Key.Key_Space and self._is_talk_key_down:
+            if not event.isAutoRepeat():
+                self._hold_talk(False)
+            return
+        super().keyReleaseEvent(event)
+
+    def _is_typing(self, event: QKeyEvent) -> bool:
+        commands = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
+        text = event.text()
+        is_writing = not isinstance(QApplication.focusWidget(), _TEXT_WIDGETS)
+        return is_writing and bool(text) and text.isprintable() and not event.modifiers() & commands
 
     def _hold_talk(self, is_down: bool) -> None:
         if self._is_talk_key_down != is_down:
@@ -429,9 +363,14 @@ class MainWindow(QMainWindow):
     # --- window life -----------------------------------------------------------------------------------
 
     def changeEvent(self, event: QEvent) -> None:
-        """Let push-to-talk go when the window loses the keyboard: the release would never come."""
+        """Let push-to-talk go when the window loses the keyboard, for the release never comes; rest when minimised."""
         if event.type() == QEvent.Type.ActivationChange and not self.isActiveWindow():
             self._hold_talk(False)
+        if event.type() == QEvent.Type.WindowStateChange and self.isVisible():
+            if self.isMinimized():
+                self._ticker.stop()
+            else:
+                self._ticker.start()
         super().changeEvent(event)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
@@ -453,9 +392,6 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Ask the program to end."""
-        application = QApplication.instance()
-        if application is not None:
-            application.removeEventFilter(self)
         self._bridge.submit(Quit())
         self.closed.emit()
         super().closeEvent(event)
@@ -468,6 +404,7 @@ def create_window(bridge: Bridge, settings: WindowSettings, pack: AvatarPack | N
     """
     install_font()
     window = MainWindow(bridge, settings, pack or load_pack(paths.assets() / "avatars" / "mynah"))
+    window.setWindowIcon(QIcon(str(paths.assets() / "icons" / "mynah.svg")))
     screen = QGuiApplication.primaryScreen()
     if screen is not None:
         room: QRect = screen.availableGeometry()

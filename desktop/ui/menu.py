@@ -35,7 +35,7 @@ class WindowMenu(QMenu):
             action = self._choice(self._themes, theme_group, f"themeAction_{choice}", choice == theme.choice)
             translator.bind(action.setText, f"menu.theme.{choice}")
             action.triggered.connect(lambda _=False, chosen=choice: self.theme_chosen.emit(chosen))
-        motion = QAction(self)
+        motion = self._motion = QAction(self)
         motion.setObjectName("reducedMotionAction")
         motion.setCheckable(True)
         motion.setChecked(is_motion_reduced)
@@ -47,6 +47,16 @@ class WindowMenu(QMenu):
             lambda _=False: self.session_asked.emit()
         )
         self._plain("quitAction", "menu.quit", translator).triggered.connect(lambda _=False: self.quit_asked.emit())
+
+    def show_choices(self, language: str, theme: str, *, is_motion_reduced: bool) -> None:
+        """Check what is chosen now, by whichever way it was chosen."""
+        for name in (f"languageAction_{language}", f"themeAction_{theme}"):
+            action = self.findChild(QAction, name)
+            if action is not None:
+                action.setChecked(True)
+        was_blocked = self._motion.blockSignals(True)
+        self._motion.setChecked(is_motion_reduced)
+        self._motion.blockSignals(was_blocked)
 
     def _choices(self, key: str, translator: Translator) -> QMenu:
         made = QMenu(self)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel
 
 from desktop.ui import icons
 from desktop.ui.avatar.pose import STATES
 from desktop.ui.i18n import Translator
-from desktop.ui.theme import GRID_PX, Palette, Theme
+from desktop.ui.theme import GRID_PX, TYPE, Palette, Theme, font
 from orchestrator.contracts.views import StateView
+
+_WIDEST_PX = 50 * GRID_PX
+"""Longer words are cut short: the line must never push the window wider. The tooltip has all of them."""
 
 
 class StateLine(QFrame):
@@ -54,7 +58,9 @@ class StateLine(QFrame):
             key = f"progress.{self._detail}"
             detail = self._translator.text(key) if self._translator.has(key) else self._detail
             words = f"{words} · {detail}"
-        self._text.setText(words)
+        metrics = QFontMetrics(font(TYPE.state_px, is_bold=True))
+        self._text.setText(metrics.elidedText(words, Qt.TextElideMode.ElideRight, _WIDEST_PX))
+        self.setToolTip(words)
         self.setAccessibleDescription(words)
         colour = _colour(self._theme.palette, self.state)
         self._icon.setPixmap(icons.pixmap(f"state_{self.state}", colour, 22, self.devicePixelRatioF()))

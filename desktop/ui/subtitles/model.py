@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -139,6 +140,7 @@ class SubtitleModel:
         """Start empty."""
         self.blocks: list[Block] = []
         self.changes = 0
+        self._early: deque[SpeechTimelineView] = deque(maxlen=4)
 
     def set_user_text(self, view: UserTextView) -> None:
         """Show the user's words, live or settled; an empty settled text takes the line away."""
@@ -156,7 +158,7 @@ class SubtitleModel:
         block.is_tentative = not view.final
 
     def add_character_text(self, view: CharacterTextView) -> None:
-        """Show a sentence, unlit; the same intent again changes its text only."""
+        """Show a sentence, unlit; the same intent again (it goes on after a cut) keeps its light."""
         self.changes += 1
         block = self._block_of(view.generation_id)
         if block is None:
@@ -165,16 +167,25 @@ class SubtitleModel:
         lit_to = 0 if view.spoken else len(view.text)
         for known in block.sentences:
             if known.intent_id == view.intent_id:
-                known.text, known.spoken, known.lit_to = view.text, view.spoken, lit_to
+                if known.text != view.text or not view.spoken:
+                    known.lit_to, known.cut_at = lit_to, None
+                known.text, known.spoken = view.text, view.spoken
                 return
-        block.sentences.append(Sentence(intent_id=view.intent_id, text=view.text, spoken=view.spoken, lit_to=lit_to))
+        sentence = Sentence(intent_id=view.intent_id, text=view.text, spoken=view.spoken, lit_to=lit_to)
+        block.sentences.append(sentence)
+        for early in list(self._early):
+            if early.intent_id == view.intent_id:
+                self._early.remove(early)
+                sentence.start(early)
 
     def start_speech(self, view: SpeechTimelineView) -> None:
-        """Begin to light a sentence; one that was never shown is ignored."""
+        """Begin to light a sentence; if it is not shown yet, as soon as it is."""
         sentence = self._sentence(view.generation_id, view.intent_id)
-        if sentence is not None:
-            self.changes += 1
-            sentence.start(view)
+        if sentence is None:
+            self._early.append(view)
+            return
+        self.changes += 1
+        sentence.start(view)
 
     def stop_speech(self, view: SpeechStoppedView) -> None:
         """Mark a sentence played out or cut."""

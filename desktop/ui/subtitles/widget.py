@@ -16,7 +16,7 @@ from desktop.ui.subtitles.layout import BlockLayout
 from desktop.ui.subtitles.model import Block, Sentence, SubtitleModel
 from desktop.ui.theme import GRID_PX, TYPE, Theme, font
 from orchestrator.contracts.events import SubtitlePainted
-from orchestrator.contracts.ids import GenerationId
+from orchestrator.contracts.ids import IntentId
 from orchestrator.contracts.views import (
     CharacterTextView,
     GenerationEndedView,
@@ -323,10 +323,10 @@ class SubtitleWidget(QWidget):
         solid = QColor(self._theme.palette.background)
         clear = QColor(solid)
         clear.setAlpha(0)
-        fade = QLinearGradient(0, 0, 0, 2 * GRID_PX)
+        fade = QLinearGradient(0, 0, 0, 3 * GRID_PX)
         fade.setColorAt(0.0, solid)
         fade.setColorAt(1.0, clear)
-        painter.fillRect(0, 0, self.width(), 2 * GRID_PX, fade)
+        painter.fillRect(0, 0, self.width(), 3 * GRID_PX, fade)
 
     def _report(self, placed: list[_Placed]) -> None:
         """Tell what is now on the screen, one event for each line that changed."""
@@ -334,16 +334,15 @@ class SubtitleWidget(QWidget):
         for item in placed:
             block = item.block
             if block.role == "user":
-                key: object = id(block)
                 painted = SubtitlePainted(role="user", text=block.text, lit_to=len(block.text), cut_at=None)
-                self._report_one(known, key, painted, None, None)
+                self._report_one(known, id(block), painted, block, None)
             for start, s in zip(item.starts, block.sentences, strict=True):
                 top = item.y + item.layout.bottom_of(start) - item.layout.line_height
                 key = (block.generation_id, s.intent_id)
                 if top >= self._offset + self.height() and key not in self._reported:
                     continue
                 painted = SubtitlePainted(role="character", text=s.text, lit_to=s.lit_to, cut_at=s.cut_at)
-                self._report_one(known, key, painted, block.generation_id, s)
+                self._report_one(known, key, painted, block, s.intent_id)
         self._reported = known
 
     def _report_one(
@@ -351,10 +350,11 @@ class SubtitleWidget(QWidget):
         known: dict[object, SubtitlePainted],
         key: object,
         painted: SubtitlePainted,
-        generation_id: GenerationId | None,
-        sentence: Sentence | None,
+        block: Block,
+        intent_id: IntentId | None,
     ) -> None:
         known[key] = painted
         if self._reported.get(key) != painted:
-            intent_id = sentence.intent_id if sentence is not None else None
-            self._bridge.report_painted(painted, generation_id=generation_id, intent_id=intent_id)
+            self._bridge.report_painted(
+                painted, utterance_id=block.utterance_id, generation_id=block.generation_id, intent_id=intent_id
+            )

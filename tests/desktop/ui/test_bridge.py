@@ -93,7 +93,7 @@ def test_what_a_stale_answer_adds_is_not_painted_but_its_end_is(
     bridge.show(ExpressionView(generation_id=G1, expression="happy"))
     bridge.show(SpeechStoppedView(generation_id=G1, intent_id=intent, at_s=1.0, cut_at=2))
     bridge.show(GenerationEndedView(generation_id=G1, outcome="cancelled"))
-    bridge.show(StateView(state="idle"))
+    bridge.show(StateView(state="interrupted", generation_id=G1))
     stale.add(G1)
     qtbot.waitUntil(lambda: len(found) == 3, timeout=2000)
     assert [type(view) for view in found] == [SpeechStoppedView, GenerationEndedView, StateView]

@@ -98,6 +98,27 @@ def test_a_microphone_that_comes_back_takes_the_notice_away(stage: Any) -> None:
     assert "Built-in" in stage.window.notices.text()
 
 
+def test_what_was_never_there_is_missing_and_not_lost(stage: Any) -> None:
+    stage.show(DeviceView(direction="output", device=None, state="lost"))
+    assert stage.window.notices.codes() == ["no_output"]
+
+
+def test_a_notice_takes_no_room_from_the_stage(stage: Any) -> None:
+    before = stage.window.avatar.size()
+    stage.show(NoticeView(code="x", text="A rather long explanation of what went wrong. " * 5, severity="error"))
+    QApplication.processEvents()
+    assert stage.window.notices.isVisible()
+    assert stage.window.avatar.size() == before
+
+
+def test_a_long_detail_does_not_widen_the_window(stage: Any) -> None:
+    before = stage.window.minimumSizeHint().width()
+    stage.show(StateView(state="error", detail="The model folder is missing. " * 12))
+    assert stage.window.minimumSizeHint().width() == before
+    assert len(stage.window.state_line.text()) < 60
+    assert stage.window.state_line.toolTip().endswith("missing. ")
+
+
 def test_the_gravest_notice_shows_first_and_closing_shows_the_next(stage: Any) -> None:
     window = stage.window
     stage.show(NoticeView(code="made_up", text="A detail.", severity="info"))

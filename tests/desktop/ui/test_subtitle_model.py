@@ -153,3 +153,20 @@ def test_only_the_last_turns_are_kept() -> None:
     for number in range(20):
         model.set_user_text(user(str(number), final=True, utterance=f"u-{number}"))
     assert [b.text for b in model.blocks] == [str(n) for n in range(20 - KEPT_BLOCKS, 20)]
+
+
+def test_a_timeline_that_comes_before_its_text_is_not_lost(spoken: Any) -> None:
+    model = SubtitleModel()
+    model.start_speech(spoken.started(10.0))
+    model.add_character_text(spoken.added())
+    model.advance(10.3, never)
+    assert sentence(model).lit_to == 13
+
+
+def test_the_same_sentence_shown_again_keeps_its_light(model: SubtitleModel, spoken: Any) -> None:
+    model.start_speech(spoken.started(10.0))
+    model.advance(10.3, never)
+    model.stop_speech(stopped(10.3, 3, held=True))
+    model.add_character_text(spoken.added())
+    assert len(model.blocks[-1].sentences) == 1
+    assert (sentence(model).lit_to, sentence(model).cut_at) == (3, 3)
