@@ -303,6 +303,8 @@ class PlaybackStream(_Stream):
         super().__init__(clock)
         self._render = render
         self._on_underflow = on_underflow
+        self.extra_delay_s = 0.0
+        """What the device does not report, for instance over Bluetooth; measured by the echo test."""
         self._mono: Samples = np.zeros(_MAX_BLOCK, dtype=np.float32)
 
     def open(
@@ -333,7 +335,7 @@ class PlaybackStream(_Stream):
         try:
             at_s = self._time.output_at_s(now_s, time.outputBufferDacTime - time.currentTime, frames, is_hole=is_hole)
             mono = self._mono[:frames]
-            self._render(mono, at_s)
+            self._render(mono, at_s + self.extra_delay_s)
             outdata[:] = mono[:, np.newaxis]
         except Exception:
             self.failures += 1

@@ -8,9 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
-import numpy as np
-
-from audio.player_ledger import Hold, PlayedSegment, RecentText, Resumed, Stop
+from audio.player_ledger import Hold, PlayedSegment, RecentText, Resumed, Stop, interpolate
 from audio.player_level import VoiceLevel
 from audio.player_outbox import Outbox, PlayerListener
 from audio.player_render import (
@@ -67,7 +65,7 @@ class Player:
         """Play at `rate_hz`. `resample(pcm, from_hz, to_hz)` is needed only if the device's rate changes."""
         self._clock = clock
         self._events = events
-        self._resample = resample
+        self._resample = resample or interpolate
         self._renderer = Renderer(rate_hz, reference)
         self._lock = threading.Lock()
         self._outbox = Outbox(events, _SOURCE, self._lock, listener)
@@ -107,27 +105,20 @@ class Player:
     def detach(self) -> None:
         """Go on without a device: call after its stream was closed. What was playing waits for `attach`."""
         with self._lock:
-            self._is_attached = False
-            now_s = self._clock.monotonic_s()
-            self._renderer.settle(now_s)
-            self._drain(now_s, is_everything_due=True)
-            self._renderer.evict()
-            for item in self._items:
-                if item.is_sent:
-                    item.is_sent = False
-                    if item.is_running:
-                        item.rewind(held_s=float("inf"))
+            self._let_go()
         self._outbox.flush()
 
     def attach(self, rate_hz: int) -> None:
         """Go on with a device at `rate_hz`: call before its stream is opened."""
         with self._lock:
             if rate_hz != self._renderer.rate_hz:
+                self._let_go()
                 for item in self._items:
-                    self._convert(item, rate_hz)
+                    item.convert(self._resample, rate_hz)
                 self._renderer.set_rate(rate_hz)
             self._is_attached = True
             self._push()
+        self._outbox.flush()
 
     def set_listener(self, listener: PlayerListener) -> None:
         """Tell `listener` of the life of the segments from now on."""
@@ -271,11 +262,13 @@ class Player:
         return True
 
     def take_back(self) -> list[tuple[IntentId, int]]:
-        """Hand back everything unplayed as (intent, words done) and forget it; only while detached."""
+        """Hand back everything unplayed as (intent, words done) and forget it; only while no stream is open."""
         with self._lock:
+            self._let_go()
             taken = [(item.segment.intent_id, item.words_done) for item in self._items]
             self._items.clear()
             self._resumed.clear()
+        self._outbox.flush()
         return taken
 
     def ahead_s(self) -> float:
@@ -302,6 +295,21 @@ class Player:
         self._outbox.flush()
 
     # --- inside, under the lock ---------------------------------------------------------------------------
+
+    def _let_go(self) -> None:
+        """Take everything back from a callback that does not run any more."""
+        if not self._is_attached:
+            return
+        self._is_attached = False
+        now_s = self._clock.monotonic_s()
+        self._renderer.settle(now_s)
+        self._drain(now_s, is_everything_due=True)
+        self._renderer.evict()
+        for item in self._items:
+            if item.is_sent:
+                item.is_sent = False
+                if item.is_running:
+                    item.rewind(held_s=float("inf"))
 
     def _push(self) -> None:
         """Hand the leading run of segments that are not held to the callback."""
@@ -488,12 +496,3 @@ class Player:
         self._leaving.pop(item.segment.intent_id, None)
         if not self._items:
             self._is_speaking = False
-
-    def _convert(self, item: PlayedSegment, rate_hz: int) -> None:
-        old = item.segment
-        if self._resample is not None:
-            pcm = self._resample(old.pcm, old.rate_hz, rate_hz)
-        else:
-            places = np.linspace(0, len(old.pcm) - 1, round(len(old.pcm) * rate_hz / old.rate_hz))
-            pcm = np.interp(places, np.arange(len(old.pcm)), old.pcm).astype(np.float32)
-        item.convert(pcm, rate_hz)

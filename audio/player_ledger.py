@@ -5,7 +5,10 @@ from __future__ import annotations
 import bisect
 import dataclasses
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+
+import numpy as np
 
 from audio.player_render import Segment
 from audio.ports import Samples
@@ -15,6 +18,16 @@ from orchestrator.speech.words import ends_clause
 
 _SHORT_REST_S = 1.0
 _EPSILON_S = 1e-4
+
+
+Resample = Callable[[Samples, int, int], Samples]
+"""Takes sound, its rate and the rate wanted."""
+
+
+def interpolate(pcm: Samples, from_hz: int, to_hz: int) -> Samples:
+    """Return `pcm` at another rate, plainly; for the rare change of a device in the middle of a sentence."""
+    places = np.linspace(0, len(pcm) - 1, round(len(pcm) * to_hz / from_hz))
+    return np.interp(places, np.arange(len(pcm)), pcm).astype(np.float32)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,12 +85,13 @@ class PlayedSegment:
         """Sound that has not been played."""
         return (len(self.segment.pcm) - self.position) / self.segment.rate_hz
 
-    def convert(self, pcm: Samples, rate_hz: int) -> None:
+    def convert(self, resample: Resample, rate_hz: int) -> None:
         """Go on with the same sound at another rate."""
-        factor = rate_hz / self.segment.rate_hz
-        self.segment = dataclasses.replace(self.segment, pcm=pcm, rate_hz=rate_hz)
-        self.start = min(round(self.start * factor), len(pcm))
-        self.position = min(round(self.position * factor), len(pcm))
+        old = self.segment
+        pcm = resample(old.pcm, old.rate_hz, rate_hz)
+        self.segment = dataclasses.replace(old, pcm=pcm, rate_hz=rate_hz)
+        self.start = min(round(self.start * rate_hz / old.rate_hz), len(pcm))
+        self.position = min(round(self.position * rate_hz / old.rate_hz), len(pcm))
 
     def first_sound(self, at_s: float) -> OutputFirstSound:
         """Describe the run that begins at `at_s`."""

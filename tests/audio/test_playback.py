@@ -445,3 +445,28 @@ def test_any_block_size_plays_the_same_sound(size):
     rig.player.poll(200.0)
     assert np.array_equal(np.concatenate(parts)[: len(item.pcm)], item.pcm)
     assert len(rig.heard()) == 5
+
+
+def test_the_rate_of_the_device_may_turn_out_another_one_after_the_first_sentence_came():
+    rig = Rig()
+    rig.player.enqueue(segment(freq=100.0))
+    rig.player.attach(16_000)
+    assert rig.player.rate_hz == 16_000
+    assert not rig.player.enqueue(segment("i-2"))
+    out = np.zeros(160, dtype=np.float32)
+    for _ in range(250):
+        rig.player.render(out, rig.clock.monotonic_s() + LATENCY_S)
+        rig.clock.advance(0.01)
+        rig.player.poll(rig.clock.monotonic_s())
+    assert rig.heard() == ["One", "two,", "three", "four", "five."]
+
+
+def test_without_any_device_everything_is_handed_back():
+    rig = Rig()
+    rig.player.enqueue(segment("i-1"))
+    rig.player.enqueue(segment("i-2"))
+    rig.run(0.9)
+    assert rig.player.take_back() == [("i-1", 2), ("i-2", 0)]
+    assert rig.player.is_idle()
+    rig.player.purge(G1)
+    assert rig.sink.states(G1)[-1] == "stopped"
