@@ -207,11 +207,13 @@ class LocalServer:
             endpoint = Endpoint(
                 base_url=f"http://127.0.0.1:{port}/v1", model=ALIAS, api_key=key, can_plan=self._can_plan
             )
-            self._set_state(ServerState.WARMING)
             times = self._times
             connection = await connect_to(endpoint, connect_s=times.health_timeout_s, answer_s=times.warm_s)
             try:
-                await self._warm_up(connection)
+                if self._restarts == 0:
+                    # After a crash a turn may be waiting, and its own prompt warms the cache as well.
+                    self._set_state(ServerState.WARMING)
+                    await self._warm_up(connection)
                 if self._process.returncode is None:
                     self._endpoint = endpoint
                     self._set_state(ServerState.RUNNING)

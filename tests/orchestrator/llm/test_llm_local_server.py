@@ -31,7 +31,7 @@ SYSTEM = ChatMessage(
 pytestmark = pytest.mark.models
 
 
-def ask(text: str, max_tokens: int = 40) -> LlmRequest:
+def ask(text: str, max_tokens: int = 16) -> LlmRequest:
     messages = (SYSTEM, ChatMessage(role="user", content=text))
     return LlmRequest(task=LlmTask.PERSONA, messages=messages, max_tokens=max_tokens)
 
@@ -71,7 +71,7 @@ async def server(tmp_path, states):
         clock=SystemClock(),
         warm=lambda: [SYSTEM, ChatMessage(role="user", content="Hi")],
         on_state=states.append,
-        times=ServerTimes(health_every_s=0.5),
+        times=ServerTimes(health_every_s=0.5, wait_s=90.0),
     )
     yield made
     await made.stop()
@@ -103,12 +103,19 @@ async def test_life_of_the_server(server, states, client, emitted, note, tmp_pat
     assert not (await client.check()).detail
     assert client.can_plan is False
 
-    # Answers, from a warm prompt cache.
+    # Answers, from a warm prompt cache: sooner than to a prompt it has never seen.
+    began = time.monotonic()
+    cold = (ChatMessage(role="system", content="Birds of the sea fly over the grey water. " * 12), SYSTEM)
+    stream = client.bind(None, emitted).stream(LlmRequest(task=LlmTask.GENERAL, messages=cold, max_tokens=4))
+    await anext(stream)
+    cold_s = time.monotonic() - began
+    await stream.aclose()
+    note("cold_first_token_s", cold_s)
     firsts = []
     rates = []
     for question in ("Who are you?", "What do you like to eat?", "Can you sing for me?", "Is it nice outside?"):
         began = time.monotonic()
-        stream = client.bind(None, emitted).stream(ask(question, 60))
+        stream = client.bind(None, emitted).stream(ask(question, 24))
         pieces = [await anext(stream)]
         firsts.append(time.monotonic() - began)
         pieces += [piece async for piece in stream]
@@ -116,7 +123,7 @@ async def test_life_of_the_server(server, states, client, emitted, note, tmp_pat
         assert "".join(pieces).strip()
     note("first_token_s", statistics.median(firsts))
     note("tokens_per_s", statistics.median(rates))
-    assert statistics.median(firsts) < 0.5
+    assert statistics.median(firsts) < cold_s
 
     # Cancelling frees the model.
     emitted.clear()
@@ -189,11 +196,11 @@ async def test_a_kill_in_the_middle_of_an_answer(server, client, emitted):
 
 
 async def test_a_stopped_child_is_noticed_and_replaced(server, client, emitted, tmp_path):
-    server._times = ServerTimes(health_every_s=0.1, health_timeout_s=0.2, unhealthy_after=2)
+    server._times = ServerTimes(health_every_s=0.1, health_timeout_s=1.0, unhealthy_after=2, wait_s=90.0)
     await server.start()
     old = server.pid
     os.kill(old, signal.SIGSTOP)
-    await until_dead(old, 10)
+    await until_dead(old, 30)
     assert await client.bind(None, emitted).complete(ask("Hello."))
 
 
