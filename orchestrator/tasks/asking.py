@@ -143,7 +143,7 @@ class Asking:
             return False
         speech = self.speech_of(shown, kind, place)
         if speech is not None:
-            await ex.host.speak(speech, names)
+            await ex.host.speak_response(speech, names)
         return True
 
     def _wording(self, step: CollectStep, kind: str, *, is_last: bool) -> Response:

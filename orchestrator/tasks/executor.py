@@ -30,7 +30,7 @@ class ExecutorHost(Protocol):
         """Return the names of conditions and texts."""
         ...
 
-    async def speak(self, speech: Speech, names: Mapping[str, Any]) -> bool:
+    async def speak_response(self, speech: Speech, names: Mapping[str, Any]) -> bool:
         """Say it; False when it could not be said (a model is missing and there is no text)."""
         ...
 
@@ -38,7 +38,7 @@ class ExecutorHost(Protocol):
         """Say one of the engine's own sentences."""
         ...
 
-    async def run_action(self, step: ActionStep, args: Mapping[str, Any], key: str) -> RunResult:
+    async def run_task_action(self, step: ActionStep, args: Mapping[str, Any], key: str) -> RunResult:
         """Run an action."""
         ...
 
@@ -138,11 +138,11 @@ class Executor:
     async def _system_action(self, run: SystemRun, flow: Flow, step: ActionStep, names: Mapping[str, Any]) -> None:
         if step.action == "action_response":
             speech = self._speech(step, run, names)
-            ok = speech is None or await self.host.speak(speech, names)
+            ok = speech is None or await self.host.speak_response(speech, names)
             self.host.emit(FlowActionRan(name=step.action, outcome="ok" if ok else "failed"))
         else:
             args = self._args(step, names)
-            result = await self.host.run_action(step, args, f"{self.state.origin}:{run.flow}:{self.state.turn}:{step.id}")
+            result = await self.host.run_task_action(step, args, f"{self.state.origin}:{run.flow}:{self.state.turn}:{step.id}")
             ok = result.ok
             self._take_updates(result.slot_updates)
         if not ok:
@@ -395,7 +395,7 @@ class Executor:
             return False
         if allowed != "yes" and self._must_ask(task, step, args, allowed):
             return False
-        result = await self.host.run_action(step, args, f"{task.uid}:{place}:{task.runs.get(place, 0)}")
+        result = await self.host.run_task_action(step, args, f"{task.uid}:{place}:{task.runs.get(place, 0)}")
         if not result.ok:
             await self._failed(task, step, result)
             return False
@@ -432,7 +432,7 @@ class Executor:
             value = step.reference.evaluate(names).value if step.reference is not None else None
             speech = self.asking.speech_of(value, None, None)
         self.in_flight = (task.uid, task.place)
-        ok = speech is not None and await self.host.speak(speech, names)
+        ok = speech is not None and await self.host.speak_response(speech, names)
         self.in_flight = None
         self.host.emit(FlowActionRan(name=step.action, outcome="ok" if ok else "failed"))
         if ok:

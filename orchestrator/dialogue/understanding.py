@@ -1,0 +1,275 @@
+"""The rules of the understanding cascade that need no model: phrases, typed answers, flow starts, free answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from orchestrator.dialogue.phrases import (
+    Correction,
+    find_flow,
+    find_slot,
+    match_correction,
+    match_phrase,
+    names_any_task,
+)
+from orchestrator.dialogue.rails_port import ExampleMatcher
+from orchestrator.flows.model import CollectStep, FlowConfig, Slot
+from orchestrator.flows.slot_values import coerce
+from orchestrator.tasks.commands import Command
+from orchestrator.tasks.extraction.extract import Extraction, extract
+from orchestrator.tasks.extraction.words import CJK, fold_en
+from orchestrator.tasks.processor import current_step
+from orchestrator.tasks.state import State
+
+_YES_NO = Slot(id="answer", type="boolean")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What the rules made of a text.
+
+    `answer` is the answer to a question of the engine itself: yes, no, or a flow's id. `rest` is what the user said
+    besides; `by` rule or embedding.
+    """
+
+    commands: tuple[Command, ...] = ()
+    answer: str | None = None
+    rest: str = ""
+    by: str = "rule"
+    note: str = ""
+
+
+def open_question(state: State, config: FlowConfig) -> CollectStep | None:
+    """Return the collect step whose question is open, or None."""
+    step = current_step(state, config)
+    if state.active is not None and state.active.open and isinstance(step, CollectStep):
+        return step
+    return None
+
+
+def flow_names(config: FlowConfig, ids: tuple[str, ...] | None = None) -> list[tuple[str, tuple[str, ...]]]:
+    """Return flows with what they may be called."""
+    flows = config.user_flows()
+    return [(i, flows[i].name.all_raw()) for i in (ids if ids is not None else tuple(flows)) if i in flows]
+
+
+class Understander:
+    """Understands one text in one state. Has no memory of its own."""
+
+    def __init__(self, config: FlowConfig, state: State, now: datetime, language: str | None) -> None:
+        self.config = config
+        self.state = state
+        self.now = now
+        self.language = language
+
+    # --- questions of the engine, phrases -----------------------------------------------------------------
+
+    def rules(self, text: str) -> Decision | None:
+        """Answers to the engine's own questions, then cancel, resume, skip, repeat and correction phrases."""
+        pending = self.state.pending
+        if pending is not None:
+            decision = self._pending(pending, text)
+            if decision is not None:
+                return decision
+        question = open_question(self.state, self.config)
+        asks_yes_no = question is not None and self.config.slots[question.slot].type == "boolean"
+        phrase = match_phrase(text, asks_yes_no=asks_yes_no or pending is not None)
+        if phrase is not None:
+            decision = self._phrase(phrase.kind, phrase.what, phrase.is_soft, question)
+            if decision is not None:
+                return decision
+        correction = match_correction(text)
+        return self._correct(correction, question, text) if correction is not None else None
+
+    def _pending(self, pending: Mapping[str, Any], text: str) -> Decision | None:
+        kind = pending.get("kind")
+        flows = tuple(pending.get("flows") or ())
+        if kind in ("resume", "clarify") and flows:
+            named = self._which(text, flows)
+            if named is not None:
+                return Decision(answer=named)
+        found = extract(_YES_NO, text, now=self.now, language=self.language)
+        if found is not None and found.is_strict:
+            return Decision(answer="yes" if found.value else "no", rest=found.rest)
+        phrase = match_phrase(text)
+        if phrase is not None and phrase.kind == "cancel" and kind in ("resume", "clarify", "confirm_interrupt", "confirm_action"):
+            return Decision(answer="no")
+        return None
+
+    def _which(self, text: str, flows: tuple[str, ...]) -> str | None:
+        named = find_flow(text, flow_names(self.config, flows))
+        if named is not None:
+            return named
+        names = flow_names(self.config, flows)
+        folded = text.casefold()
+        hits = [i for i, words in names if any(w.casefold() in folded for w in words if len(w) > 1)]
+        if len(hits) == 1:
+            return hits[0]
+        choices = Slot(id="which", type="integer")
+        found = extract(choices, re.sub(r"第", "", text), now=self.now) if len(text) < 30 and len(flows) > 1 else None
+        match = re.search(r"\b(first|second|third|last)\b", fold_en(text))
+        index = {"first": 1, "second": 2, "third": 3, "last": len(flows)}.get(match[1]) if match else None
+        if index is None and found is not None and found.is_strict:
+            index = int(found.value)
+        return flows[index - 1] if index is not None and 1 <= index <= len(flows) else None
+
+    def _phrase(self, kind: str, what: str, is_soft: bool, question: CollectStep | None) -> Decision | None:
+        state = self.state
+        if kind == "cancel":
+            if state.active is None and (is_soft or not state.paused):
+                return None if is_soft else Decision(commands=(Command(name="cancel_flow"),))
+            return Decision(commands=(Command(name="cancel_flow"),))
+        if kind == "cancel_named":
+            return self._cancel_named(what)
+        if kind == "resume":
+            return self._resume(what)
+        if kind in ("skip", "repeat") and question is not None:
+            return Decision(commands=(Command(name=kind),))
+        return None
+
+    def _running(self) -> tuple[str, ...]:
+        active = (self.state.active.root,) if self.state.active is not None else ()
+        return (*active, *(t.root for t in self.state.paused))
+
+    def _cancel_named(self, what: str) -> Decision | None:
+        running = self._running()
+        if names_any_task(what) and self.state.active is not None:
+            return Decision(commands=(Command(name="cancel_flow"),))
+        flow = find_flow(what, flow_names(self.config, running))
+        return Decision(commands=(Command(name="cancel_flow", flow=flow),)) if flow is not None else None
+
+    def _resume(self, what: str) -> Decision | None:
+        paused = tuple(t.root for t in self.state.paused)
+        if names_any_task(what):
+            if not paused or self.state.active is not None:
+                return None
+            return Decision(commands=(Command(name="resume_flow", flow=paused[0]),))
+        flow = find_flow(what, flow_names(self.config, paused))
+        return Decision(commands=(Command(name="resume_flow", flow=flow),)) if flow is not None else None
+
+    # --- corrections ------------------------------------------------------------------------------------
+
+    def _correct(self, correction: Correction, question: CollectStep | None, text: str) -> Decision | None:
+        task = self.state.active
+        if task is None:
+            return None
+        mine = self.config.slots_of(task.root)
+        names = [(s, self._labels(s)) for s in self.config.slots if s in mine]
+        filled = [s for s, _ in names if s in self.state.values() and self.config.slots[s].filled_by == "user"]
+        if correction.about:
+            slot_id = find_slot(correction.about, names)
+            if slot_id is None or slot_id not in filled:
+                return None
+        else:
+            slot_id = self._slot_for(correction.value, filled, question)
+            if slot_id is None:
+                return None
+        if not correction.value:
+            return Decision(commands=(Command(name="correct_slots", slots={slot_id: None}),))
+        value = self._value_for(self.config.slots[slot_id], correction.value)
+        if value is None:
+            return None
+        return Decision(commands=(Command(name="correct_slots", slots={slot_id: value}),))
+
+    def _labels(self, slot_id: str) -> tuple[str, ...]:
+        label = self.config.slots[slot_id].label
+        return label.all_raw() if label is not None else ()
+
+    def _slot_for(self, value: str, filled: list[str], question: CollectStep | None) -> str | None:
+        """Return the slot a correction without a name is about: the newest filled one that takes the value."""
+        task = self.state.active
+        if task is None or not filled:
+            return None
+        values = {**self.state.slots, **task.slots}
+        newest = sorted(filled, key=lambda s: values[s].turn, reverse=True)
+        newest_turn = values[newest[0]].turn
+        if not value:
+            return newest[0]
+        if question is not None and self._typed_value(self.config.slots[question.slot], value) is not None:
+            return None
+        for slot_id in newest:
+            slot = self.config.slots[slot_id]
+            if slot.is_free_text:
+                if values[slot_id].turn == newest_turn and (question is None or not self.config.slots[question.slot].is_free_text):
+                    return slot_id
+            elif self._typed_value(slot, value) is not None:
+                return slot_id
+        return None
+
+    def _typed_value(self, slot: Slot, text: str) -> Any:
+        if slot.is_free_text:
+            return None
+        found = extract(slot, text, now=self.now, language=self.language)
+        return found.value if found is not None and found.is_strict else None
+
+    def _value_for(self, slot: Slot, text: str) -> Any:
+        if slot.is_free_text:
+            return free_text(text)
+        found = extract(slot, text, now=self.now, language=self.language)
+        if found is not None:
+            return found.value
+        result = coerce(slot, text)
+        return result.value if result.ok else None
+
+    # --- answers ----------------------------------------------------------------------------------------
+
+    def typed(self, text: str) -> Decision | None:
+        """A typed answer to the open question, with what else was said."""
+        question = open_question(self.state, self.config)
+        if question is None:
+            return None
+        found = self._extracted(question, text)
+        if found is None or not found.is_strict:
+            return None
+        return Decision(commands=(Command(name="set_slots", slots={question.slot: found.value}),), rest=found.rest)
+
+    def loose(self, text: str) -> Decision | None:
+        """A typed answer inside a longer sentence, once nothing else wanted the sentence."""
+        question = open_question(self.state, self.config)
+        found = self._extracted(question, text) if question is not None else None
+        if question is None or found is None:
+            return None
+        return Decision(commands=(Command(name="set_slots", slots={question.slot: found.value}),), rest=found.rest)
+
+    def _extracted(self, question: CollectStep, text: str) -> Extraction | None:
+        return extract(self.config.slots[question.slot], text, now=self.now, language=self.language)
+
+    def free(self, text: str) -> Decision | None:
+        """A free-text answer to the open question."""
+        question = open_question(self.state, self.config)
+        if question is None:
+            return None
+        slot = self.config.slots[question.slot]
+        if not slot.is_free_text:
+            return self.loose(text)
+        value = free_text(text)
+        if not value:
+            return None
+        return Decision(commands=(Command(name="set_slots", slots={slot.id: value}),))
+
+    async def start(self, text: str, matcher: ExampleMatcher) -> Decision | None:
+        """A flow start by its examples."""
+        match = await matcher.match(text)
+        if match is None or match.name not in self.config.user_flows():
+            return None
+        command = Command(name="start_flow", flow=match.name, by="embedding")
+        return Decision(commands=(command,), by="embedding", note=f"{match.name} {match.score:.3f}")
+
+    def accepts(self, text: str) -> bool:
+        """Whether an open question takes the text as a typed answer."""
+        pending = self.state.pending
+        if pending is not None and self._pending(pending, text) is not None:
+            return True
+        return self.typed(text) is not None
+
+
+def free_text(text: str) -> str:
+    """Return a sentence as a value: without spaces around it and without its full stop."""
+    value = text.strip()
+    if CJK.search(value):
+        return value.rstrip("。.").strip()
+    return re.sub(r"(?<!\.)\.$", "", value).strip()

@@ -1,0 +1,92 @@
+"""`action_response`: static, rephrase (checked: what matters must survive) and generate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from orchestrator.contracts.dialogue import ChatMessage, LlmRequest, LlmTask
+from orchestrator.tasks.extraction.numbers_en import digits_for_words
+from orchestrator.tasks.extraction.numbers_zh import digits_for_numerals
+from orchestrator.tasks.extraction.words import CJK
+
+_NUMBER = re.compile(r"\d+(?:[.:]\d+)*")
+_PREFIX = {
+    "en": "Rephrase the sentence for speaking aloud. Keep every number, name, date and time. Answer with the sentence alone.",
+    "zh": "把句子换一种说法，用于朗读。数字、名字、日期和时间都要保留。只回答句子本身。",
+}
+
+
+def rephrase_request(prompt: str, text: str, language: str | None) -> LlmRequest:
+    """Return the model call that rephrases `text`."""
+    system = _PREFIX["zh" if language == "zh" else "en"]
+    if prompt:
+        system = f"{system}\n{prompt}"
+    return LlmRequest(
+        task=LlmTask.REPHRASE,
+        messages=(ChatMessage(role="system", content=system), ChatMessage(role="user", content=text)),
+        temperature=0.5,
+        max_tokens=200,
+    )
+
+
+def generate_request(prompt: str, user_text: str) -> LlmRequest:
+    """Return the model call that generates a text by `prompt`."""
+    messages = [ChatMessage(role="system", content=prompt)]
+    messages.append(ChatMessage(role="user", content=user_text or "…"))
+    return LlmRequest(task=LlmTask.GENERATE, messages=tuple(messages), temperature=0.7, max_tokens=300)
+
+
+def _numbers(text: str) -> set[str]:
+    folded = digits_for_numerals(text) if CJK.search(text) else digits_for_words(text)
+    found = set()
+    for match in _NUMBER.findall(folded):
+        found.add(re.sub(r"^0+(?=\d)", "", match.rstrip(".:")))
+    return found
+
+
+def _fold(text: str) -> str:
+    return re.sub(r"[\s\W_]+", "", text.casefold())
+
+
+def survives(rendered: str, rephrased: str, values: Iterable[Any]) -> bool:
+    """Whether everything that matters in `rendered` is still in `rephrased`: numbers (3 = three = 三) and slot values."""
+    said, kept = _both_numbers(rendered), _both_numbers(rephrased)
+    if not said <= kept:
+        return False
+    folded_before, folded_after = _fold(rendered), _fold(rephrased)
+    for value in values:
+        text = _fold(str(value)) if not isinstance(value, (bool, dict, list)) else ""
+        if text and text in folded_before and text not in folded_after and not _number_survives(str(value), kept):
+            return False
+    return True
+
+
+def _both_numbers(text: str) -> set[str]:
+    found = _numbers(text)
+    if CJK.search(text):
+        # a Chinese sentence may hold English number words and the other way round
+        found |= _numbers(re.sub(r"[\u3400-\u9fff]+", " ", text))
+    return found
+
+
+def _number_survives(value: str, kept: set[str]) -> bool:
+    return bool(re.fullmatch(r"-?\d+(\.\d+)?", value)) and value.lstrip("-") in kept
+
+
+def history_text(entries: Iterable[Any], language: str | None) -> str:
+    """Return the conversation as lines for a prompt."""
+    names = {"user": "用户", "assistant": "我"} if language == "zh" else {"user": "User", "assistant": "You"}
+    lines = []
+    for entry in list(entries)[-12:]:
+        if entry.object is not None:
+            lines.append(f"[{entry.object.type}: {entry.object.title or entry.object.id}]")
+        if entry.text:
+            lines.append(f"{names.get(entry.role, entry.role)}: {entry.text}")
+    return "\n".join(lines)
+
+
+def prompt_names(names: Mapping[str, Any], *, history: str, user_message: str, current_response: str) -> dict[str, Any]:
+    """Return the names prompts know beside those of all texts."""
+    return {**names, "history": history, "user_message": user_message, "current_response": current_response}
