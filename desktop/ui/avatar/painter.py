@@ -21,13 +21,22 @@ from desktop.ui.avatar.pose import Pose
 _FACE_SHIFT = 7.0
 """How far the face slides over the head for a full glance: it makes a flat drawing look round."""
 
-_MARGINS = {"still": (0, 0, 0, 0), "body": (36, 4, 36, 4), "head": (6, 34, 6, 2), "face": (10, 8, 10, 44)}
+_MARGINS = {
+    "still": (0, 0, 0, 0),
+    "body": (36, 4, 36, 4),
+    "head": (6, 34, 6, 2),
+    "face": (8, 8, 8, 8),
+    "beak": (10, 8, 10, 40),
+}
 """Room around a picture for what its layers do on their own: left, top, right, bottom in canvas units."""
 
 _TURN_STEPS = 4.0
 """Angles are drawn in quarters of a degree: less than a pixel at the rim of the head."""
 
-_BREATH_STEPS = 8.0
+_BREATH_STEPS = 6.0
+
+_BEAK = frozenset({"mouth", "beak_lower", "beak_upper"})
+"""What moves with every sound: a picture of its own, so that speaking leaves the rest of the face alone."""
 
 _SHUT = 0.86
 """From here on the lids count as closed."""
@@ -129,14 +138,14 @@ class AvatarPainter:
         turn = round(pose.head_turn * _TURN_STEPS) / _TURN_STEPS
         rise = pose.head_y - 2.6 * breath - pose.lift
         head = _about(self.pack.neck, turn=turn) * QTransform.fromTranslate(pose.head_x, rise)
-        return {"still": QTransform(), "body": chest, "head": head, "face": head}
+        return {"still": QTransform(), "body": chest, "head": head, "face": head, "beak": head}
 
     # --- pictures --------------------------------------------------------------------------------------
 
     def _group_layers(self) -> list[_Picture]:
         made: list[_Picture] = []
         for layer in self.pack.layers:
-            group = layer.group
+            group = "beak" if layer.drive in _BEAK else layer.group
             left, top, right, bottom = _MARGINS[group]
             box = self._boxes[layer.id].adjusted(-left, -top, right, bottom)
             if made and made[-1].group == group:
@@ -159,7 +168,7 @@ class AvatarPainter:
         painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.SmoothPixmapTransform)
         place = QTransform.fromTranslate(-picture.box.x(), -picture.box.y())
         place *= QTransform.fromScale(self._scale, self._scale)
-        if picture.group == "face":
+        if picture.group in ("face", "beak"):
             place = QTransform.fromTranslate(*self._face_shift(pose)) * place
         for layer in picture.layers:
             self._paint_layer(painter, layer, place, pose, mouth)
@@ -199,16 +208,21 @@ class AvatarPainter:
             case "head":
                 return (round(pose.crest),)
             case "face":
-                shift_x, shift_y = self._face_shift(pose)
                 px = self._scale * self.pack.iris_travel
                 return (
-                    *(round(shift_x * self._scale), round(shift_y * self._scale)),
+                    *self._shift_key(pose),
                     *(round(pose.gaze_x * px), round(pose.gaze_y * px), round(pose.eye_size * 100)),
                     *(round(pose.lid * 60), round(pose.lower_lid * 60), round(pose.lid_slant)),
-                    *(round(pose.blush * 20), round(mouth.width * 50)),
-                    round(mouth.opening * self.pack.mouth_open * self._scale),
+                    round(pose.blush * 20),
                 )
+            case "beak":
+                opening = mouth.opening * self.pack.mouth_open * self._scale
+                return (*self._shift_key(pose), round(opening), round(mouth.width * 40))
         return ()
+
+    def _shift_key(self, pose: Pose) -> _Key:
+        shift_x, shift_y = self._face_shift(pose)
+        return round(shift_x * self._scale), round(shift_y * self._scale)
 
     def _face_shift(self, pose: Pose) -> Point:
         return _FACE_SHIFT * max(-1.0, min(1.0, pose.gaze_x * 0.6 + pose.head_turn / 24.0)), 4.0 * pose.gaze_y
@@ -254,14 +268,17 @@ class AvatarPainter:
             case "mouth":
                 if opening < 1.0:
                     return None
-                return _about(layer.pivot, sx=mouth.width, sy=0.35 + opening / 48.0)
+                return self._widened(layer, mouth) * QTransform.fromTranslate(0.0, 0.4 * opening)
             case "beak_lower":
-                drop = QTransform.fromTranslate(0.0, opening)
-                return _about(layer.pivot, sx=mouth.width * (1.0 - 0.12 * mouth.opening)) * drop
+                return self._widened(layer, mouth) * QTransform.fromTranslate(0.0, opening)
             case "beak_upper":
-                rise = QTransform.fromTranslate(0.0, -5.0 * mouth.opening)
-                return _about(layer.pivot, sx=0.94 + 0.06 * mouth.width) * rise
+                return QTransform.fromTranslate(0.0, -5.0 * mouth.opening)
         return QTransform()
+
+    def _widened(self, layer: Layer, mouth: Mouth) -> QTransform:
+        """Return the stretch of a mouth layer; at neutral width it is none, and then drawing is a mere copy."""
+        width = round(mouth.width * 40) / 40
+        return QTransform() if width == 1.0 else _about(layer.pivot, sx=width)
 
     def _eye_path(self, centre: Point) -> QPainterPath:
         made = QPainterPath()

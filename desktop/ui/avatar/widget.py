@@ -40,6 +40,9 @@ _FAST_S = 1 / 60
 _MEDIUM_S = 1 / 30
 _IDLE_S = 1 / 15
 _REDUCED_S = 1 / 8
+_LARGEST_PX = 640
+"""The character grows no further: a whole screen of it costs more than it gives."""
+
 _SETTLE_S = 0.6
 """After a change of state or expression the pose is still moving for about this long."""
 
@@ -216,7 +219,7 @@ class AvatarWidget(QWidget):
 
     def _base(self) -> QTransform:
         canvas_w, canvas_h = self._painter.pack.canvas
-        scale = min(self.width() / canvas_w, self.height() / canvas_h)
+        scale = min(self.width() / canvas_w, self.height() / canvas_h, _LARGEST_PX / canvas_h)
         return QTransform(
             scale, 0, 0, scale, (self.width() - canvas_w * scale) / 2, (self.height() - canvas_h * scale) / 2
         )
