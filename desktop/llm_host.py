@@ -111,7 +111,7 @@ class LlmHost:
 
     def for_turn(self, generation_id: GenerationId, emit: Callable[[Payload], None]) -> Llm:
         """Return the model for one answer."""
-        return NoLlm() if self.client is None else self._wrap(self.client.bind(generation_id, emit))
+        return self._wrap(NoLlm() if self.client is None else self.client.bind(generation_id, emit))
 
     def _tell(self, state: ServerState) -> None:
         if self._on_state is not None:

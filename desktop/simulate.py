@@ -25,6 +25,7 @@ from desktop.paced_llm import PacedLlm, WaitCounter
 from desktop.sound_models import load_all
 from orchestrator.clock import Clock, SystemClock, VirtualClock
 from orchestrator.contracts.commands import Command
+from orchestrator.contracts.dialogue import Llm
 from orchestrator.contracts.errors import InputError
 from orchestrator.contracts.ports import ViewSink
 from orchestrator.virtual_loop import VirtualTimeLoop
@@ -126,7 +127,12 @@ class _Driver:
 
 
 def run_virtual(
-    options: RunOptions, given: SimulationInput, *, models: AudioModels | None = None, views: ViewSink | None = None
+    options: RunOptions,
+    given: SimulationInput,
+    *,
+    models: AudioModels | None = None,
+    views: ViewSink | None = None,
+    wrap_llm: Callable[[Llm], Llm] | None = None,
 ) -> SimulationResult:
     """Run in virtual time, in this thread; the clock stands still or moves with the cost of model calls."""
     clock, real = VirtualClock(_VIRTUAL_START_S), SystemClock()
@@ -151,7 +157,7 @@ def run_virtual(
         store=store,
         must_answer=True,
         wait_for_llm=True,
-        wrap_llm=lambda llm: PacedLlm(llm, calls, has_fixed_costs=is_seeded),
+        wrap_llm=wrap_llm or (lambda llm: PacedLlm(llm, calls, has_fixed_costs=is_seeded)),
     )
     assembly.engine.connect_simulation()
 
