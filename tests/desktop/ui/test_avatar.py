@@ -175,7 +175,8 @@ def test_painting_is_measured_and_cheap(qtbot: Any, qapp: object, spoken: Any) -
     assert stats.frames >= 120
     assert stats.fps > 0
     # The budget is 3 ms; a test shares its processor with others, so only a gross excess fails here.
-    assert 0.0 < sorted((stats.mean_ms, stats.p95_ms))[0] < 12.0
+    assert 0.0 < stats.mean_ms < 20.0
+    assert stats.mean_ms <= stats.worst_ms and stats.p95_ms <= stats.worst_ms
     bridge.close()
 
 

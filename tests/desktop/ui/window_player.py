@@ -46,7 +46,7 @@ def timeline(at_s: float) -> SpeechTimelineView:
     pieces = TEXT.split(" ")
     words, start = [], 0
     for index, piece in enumerate(pieces):
-        begin_s = 0.1 + index * 0.5
+        begin_s = 0.1 + index * 1.2
         words.append(
             TimedWord(
                 index=index,
@@ -54,7 +54,7 @@ def timeline(at_s: float) -> SpeechTimelineView:
                 char_start=start,
                 char_end=start + len(piece),
                 start_s=begin_s,
-                end_s=begin_s + 0.4,
+                end_s=begin_s + 1.0,
             )
         )
         start += len(piece) + 1
@@ -69,7 +69,7 @@ def timeline(at_s: float) -> SpeechTimelineView:
         intent_id=INTENT,
         at_s=at_s,
         start_offset_s=0.0,
-        duration_s=5.0,
+        duration_s=10.0,
         words=tuple(words),
         visemes=tuple(visemes),
     )
