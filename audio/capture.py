@@ -21,6 +21,7 @@ BLOCK_S = 0.01
 _MAX_ERROR_S = 0.02
 _DRIFT_ERROR_S = 0.003
 _DRIFT_SMOOTHING = 0.02
+_LEAD_MARGIN_S = 0.002
 _MAX_BLOCKS_PER_STEP = 50
 
 
@@ -30,10 +31,11 @@ class ReferenceReader:
     It reads on sample after sample, and follows the drift of the two device clocks by one sample a block, so
     that the canceller sees no jumps; only an error over 20 ms makes it jump (`jumps`). `lead_s` takes the reference
     from a little later than the block: latencies that devices report are off by some milliseconds, and echo that comes
-    before its reference can't be cancelled.
+    before its reference can't be cancelled. What is played is known ahead by the devices' latencies; where that is
+    less than the lead, the lead shrinks.
     """
 
-    def __init__(self, ring: RingBuffer, *, rate_hz: int, lead_s: float = 0.02) -> None:
+    def __init__(self, ring: RingBuffer, *, rate_hz: int, lead_s: float = 0.04) -> None:
         """Read `ring` for microphone blocks at `rate_hz`."""
         self._ring = ring
         self._ratio = ring.rate_hz / rate_hz
@@ -49,7 +51,7 @@ class ReferenceReader:
         exact = frames * self._ratio + self._owed
         count = int(exact)
         self._owed = exact - count
-        if not self._align(at_s + self._lead_s):
+        if not self._align(at_s, count):
             return np.zeros(count, np.float32)
         span = self._ring.read(count)
         got = 0 if span is None else len(span.samples)
@@ -62,9 +64,20 @@ class ReferenceReader:
             out[:got] = span.samples
         return out
 
-    def _align(self, wanted_s: float) -> bool:
+    @property
+    def lead_s(self) -> float:
+        """How far ahead of the microphone the reference is read."""
+        return self._lead_s
+
+    def _align(self, at_s: float, count: int) -> bool:
         newest_s = self._ring.newest_at_s()
-        if newest_s is None or wanted_s >= newest_s:
+        if newest_s is None:
+            return False
+        ahead_s = newest_s - at_s - count / self._ring.rate_hz
+        if 0.0 <= ahead_s < self._lead_s:
+            self._lead_s = max(0.0, ahead_s - _LEAD_MARGIN_S)
+        wanted_s = at_s + self._lead_s
+        if wanted_s >= newest_s:
             self._is_synced = False
             return False
         actual_s = self._ring.time_of(self._ring.read_frames)
@@ -87,7 +100,7 @@ class Devices:
 
     capture: RingBuffer | None
     reference: RingBuffer | None
-    lead_s: float = 0.02
+    lead_s: float = 0.04
     same_room: bool = False
 
 

@@ -28,6 +28,10 @@ class EchoConfig:
 
     `far_active_db` is the level (dBFS) of a reference frame that counts as sound; `far_tail_s` how long after it
     echo may still arrive (room, device delay); `delay_hint_s` the expected delay, none lets the canceller find it.
+    Headphones: there is no echo if, of the last `presence_samples` looks (one per 0.1 s of output over
+    `presence_far_db`; `presence_first_samples` are enough to begin with), many saw the microphone within
+    `presence_excess_db` of its noise floor; then the canceller is given no reference. `detect_presence` False always
+    presumes echo.
     """
 
     enabled: bool = True
@@ -36,6 +40,11 @@ class EchoConfig:
     far_active_db: float = -60.0
     far_tail_s: float = 0.35
     delay_hint_s: float | None = None
+    detect_presence: bool = True
+    presence_far_db: float = -45.0
+    presence_excess_db: float = 6.0
+    presence_samples: int = 15
+    presence_first_samples: int = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

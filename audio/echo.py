@@ -10,7 +10,8 @@ import numpy as np
 from livekit import rtc
 
 from audio.ears_config import FRAME_S, FRAME_SAMPLES, RATE_HZ, EchoConfig
-from audio.pcm import power, power_db, to_float32, to_int16
+from audio.echo_presence import EchoPresence
+from audio.pcm import SILENCE_DB, power, power_db, to_float32, to_int16
 from audio.ports import Samples
 from orchestrator.contracts.errors import PartFailed
 
@@ -75,8 +76,14 @@ class LevelMeters:
         self._keep = 1.0 - FRAME_S / _SMOOTHING_S
         self._near = 0.0
         self._clean = 0.0
+        self._raw = 0.0
         self._far_left_s = 0.0
         self.far_s = 0.0
+
+    def raw_db(self, near: Samples) -> float:
+        """Return the level of the input, without the canceller's delay; once per frame."""
+        self._raw = self._keep * self._raw + (1.0 - self._keep) * power(near)
+        return power_db(self._raw)
 
     def measure(self, near: Samples, clean: Samples, far: Samples | None) -> EchoFrame:
         """Return the frame `clean` with its levels."""
@@ -108,6 +115,7 @@ class WebRtcEchoCanceller:
         self._frames = 0
         self._far_frames = 0
         self._resets = 0
+        self._absent_frames = 0
         self._silence = np.zeros(FRAME_SAMPLES, np.float32)
         self.reset()
         self._resets = 0
@@ -128,6 +136,8 @@ class WebRtcEchoCanceller:
             raise ValueError(f"frames must hold {FRAME_SAMPLES} samples")
         self._frames += 1
         self._far_frames += far is not None
+        if self._is_without_echo(near, far):
+            far = None
         frame = self._frame(near)
         try:
             self._apm.process_reverse_stream(self._frame(self._silence if far is None else far))
@@ -148,11 +158,29 @@ class WebRtcEchoCanceller:
             high_pass_filter=self._config.high_pass,
         )
         self._meters = LevelMeters(self._config, self._warm_up_s, self.delay_s)
+        self._presence = EchoPresence(self._config)
         self._resets += 1
 
     def stats(self) -> dict[str, int]:
         """Return counters."""
-        return {"echo_frames": self._frames, "echo_far_frames": self._far_frames, "echo_resets": self._resets}
+        return {
+            "echo_frames": self._frames,
+            "echo_far_frames": self._far_frames,
+            "echo_absent_frames": self._absent_frames,
+            "echo_resets": self._resets,
+        }
+
+    def _is_without_echo(self, near: Samples, far: Samples | None) -> bool:
+        if not self._config.detect_presence:
+            return False
+        had_echo = self._presence.has_echo
+        far_db = SILENCE_DB if far is None else power_db(power(far))
+        has_echo = self._presence.frame(self._meters.raw_db(near), far_db)
+        if has_echo and not had_echo:
+            # The canceller was kept in the dark and has to converge anew.
+            self._meters.far_s = 0.0
+        self._absent_frames += not has_echo
+        return not has_echo
 
     @staticmethod
     def _frame(samples: Samples) -> rtc.AudioFrame:

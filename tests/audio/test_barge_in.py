@@ -1,6 +1,7 @@
 """Duck, cut, undo: the decisions on plain numbers. One character is a window of 32 ms: # speech, ~ likely, . not."""
 
 import pytest
+
 from audio.barge_in import Action, BargeIn, Evidence, Output
 from audio.ears_config import SENSITIVITY, BargeInConfig, VadConfig
 
@@ -94,7 +95,7 @@ def test_the_dial_orders_the_cuts() -> None:
         stream = Stream(config).feed("#" * 20)
         times[name] = next(at_s for action, at_s in stream.actions if action is Action.CUT)
     assert times["eager"] <= times["normal"] < times["relaxed"]
-    assert 0.1 <= times["eager"]
+    assert times["eager"] >= 0.1
     assert times["relaxed"] <= 0.2 + 1e-6
 
 

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rigs.ears_rig import LoudVad, Rig, make_rig, square
+
 from audio.ears_config import RATE_HZ, EarsConfig, EndpointConfig, preset
 from audio.echo import NoEchoCanceller
 from audio.pcm import SILENCE_DB
 from orchestrator.contracts.errors import InputError
 from orchestrator.contracts.lanes import InterruptReason
-from rigs.ears_rig import LoudVad, Rig, make_rig, square
 
 
 def scripted(config: EarsConfig | None = None, rate_hz: int = RATE_HZ) -> Rig:

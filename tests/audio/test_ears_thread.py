@@ -5,6 +5,8 @@ import threading
 
 import numpy as np
 import pytest
+from rigs.ears_rig import FakeEvents, FakePlayer, FakeRecogniser, LoudVad, square
+
 from audio.capture import Devices, EarsThread, ReferenceReader
 from audio.ears import Ears
 from audio.ears_config import EarsConfig
@@ -13,7 +15,6 @@ from audio.ports import Samples
 from audio.ring_buffer import RingBuffer
 from orchestrator.clock import SystemClock, VirtualClock
 from orchestrator.contracts.ids import IdFactory
-from rigs.ears_rig import FakeEvents, FakePlayer, FakeRecogniser, LoudVad, square
 
 MIC = 16_000
 
@@ -117,6 +118,21 @@ def test_drifting_clocks_neither_jump_nor_part(drift_ppm: float) -> None:
     assert reader.jumps == 0
     assert reader.short_blocks == 0
     assert worst_s < 0.005
+
+
+def test_the_lead_shrinks_to_what_is_known_ahead() -> None:
+    ring = RingBuffer(capacity_frames=MIC, rate_hz=MIC)
+    reader = ReferenceReader(ring, rate_hz=MIC, lead_s=0.05)
+    for block in range(200):
+        ring.write(ramp(160 * block, 160), block * 0.01)
+        if block > 10:
+            at_s = (block - 2) * 0.01  # 20 ms are known beyond the block
+            got = reader.take(at_s, 160)
+            np.testing.assert_allclose(got, ramp(round((at_s + reader.lead_s) * MIC), 160), atol=2e-6)
+    assert reader.lead_s == pytest.approx(0.018)
+    assert reader.short_blocks == 0
+    assert reader.take(99.0, 160).max() == 0.0
+    assert reader.lead_s == pytest.approx(0.018)
 
 
 def test_a_stalled_loudspeaker_is_found_again() -> None:

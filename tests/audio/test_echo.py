@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from rigs.ears_rig import at_level
+
 from audio.ears_config import FRAME_SAMPLES, RATE_HZ, EchoConfig
 from audio.echo import EchoFrame, NoEchoCanceller, WebRtcEchoCanceller
 from audio.pcm import Samples, power, power_db, read_wav, resample
-from rigs.ears_rig import at_level
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """The segmenter on plain numbers. One character is a window of 32 ms: # voiced, . not, ~ in between."""
 
 import pytest
+
 from audio.ears_config import PATIENCE, EndpointConfig, VadConfig
 from audio.endpointing import (
     Endpointer,

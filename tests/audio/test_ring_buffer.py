@@ -2,6 +2,7 @@ import threading
 
 import numpy as np
 import pytest
+
 from audio.ring_buffer import RingBuffer
 
 RATE = 1000

@@ -1,13 +1,15 @@
 """The two stages, scripted and real."""
 
+import itertools
 from collections.abc import Iterable
 
 import numpy as np
 import pytest
+from rigs.ears_rig import at_level
+
 from audio.ears_config import FRAME_SAMPLES, RATE_HZ, WINDOW_SAMPLES, VadConfig
 from audio.pcm import Samples, read_wav, resample
 from audio.vad import SileroVad, TwoStageVad, VadWindow, WebRtcVad
-from rigs.ears_rig import at_level
 
 
 class FrameScript:
@@ -69,7 +71,7 @@ def test_windows_come_in_order_and_none_twice() -> None:
     vad = TwoStageVad(VadConfig(gate_hold_s=0.3), FrameScript(passes), WindowScript())
     windows = run(vad, np.zeros(2 * RATE_HZ, np.float32))
     assert len(windows) > 10
-    for earlier, later in zip(windows, windows[1:], strict=False):
+    for earlier, later in itertools.pairwise(windows):
         assert later.start >= earlier.end
         assert (later.start - earlier.end) % WINDOW_SAMPLES == 0
     assert all(each.end - each.start == WINDOW_SAMPLES for each in windows)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+
 from audio.ears import Ears
 from audio.ears_config import RATE_HZ, WINDOW_SAMPLES, EarsConfig
 from audio.echo import EchoCanceller
