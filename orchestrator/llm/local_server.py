@@ -265,7 +265,8 @@ class LocalServer:
                 line = await process.stdout.readline()
             return int(json.loads(line)["port"])
         except (TimeoutError, ValueError, KeyError, TypeError):
-            log.error("the local model did not load; see %s", self._log_path)
+            if not self._stopping.is_set():
+                log.error("the local model did not load; see %s", self._log_path)
             return None
 
     async def _warm_up(self, connection: Connection) -> None:
