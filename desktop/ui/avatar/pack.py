@@ -9,14 +9,10 @@ from typing import Any
 
 import yaml
 
+from desktop.ui.avatar.schema import DRIVES, FORMAT, GROUPS, avatar_schema
 from orchestrator.contracts.errors import InputError
 
-GROUPS = ("still", "body", "head", "face")
-DRIVES = (
-    *("tail", "wing_left", "wing_right", "crest", "blush", "eyes", "iris"),
-    *("mouth", "beak_lower", "beak_upper"),
-)
-_FORMAT = 1
+__all__ = ["AvatarPack", "Layer", "Point", "avatar_schema", "load_pack"]
 
 Point = tuple[float, float]
 
@@ -83,8 +79,11 @@ def load_pack(folder: Path) -> AvatarPack:
     source = folder / "avatar.yaml"
     try:
         data = yaml.safe_load(source.read_text(encoding="utf-8"))
-        if data["format"] != _FORMAT:
-            raise ValueError(f"format must be {_FORMAT}")
+        if data["format"] != FORMAT:
+            raise ValueError(f"format must be {FORMAT}")
+        unknown = sorted(set(data) - set(avatar_schema()["properties"]))
+        if unknown:
+            raise ValueError(f"unknown key {unknown[0]}")
         canvas = _point(data["canvas"], "canvas")
         eyes = data["eyes"]
         return AvatarPack(

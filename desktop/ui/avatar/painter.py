@@ -17,6 +17,7 @@ from PySide6.QtSvg import QSvgRenderer
 from desktop.ui.avatar.lipsync import Mouth
 from desktop.ui.avatar.pack import AvatarPack, Layer, Point
 from desktop.ui.avatar.pose import Pose
+from orchestrator.contracts.errors import InputError
 
 _FACE_SHIFT = 7.0
 """How far the face slides over the head for a full glance: it makes a flat drawing look round."""
@@ -72,10 +73,11 @@ class AvatarPainter:
     """Paints the character; keeps every layer as a pixmap of the size last asked for."""
 
     def __init__(self, pack: AvatarPack) -> None:
-        """Load the layers of `pack`."""
+        """Load the layers of `pack`; raises `InputError` (`avatar_invalid`) for a layer that is no usable drawing."""
         self.pack = pack
         self._renderers = {layer.id: QSvgRenderer(str(layer.file)) for layer in pack.layers}
         self._boxes = {name: renderer.viewBoxF() for name, renderer in self._renderers.items()}
+        self._check_layers()
         self._pixmaps: dict[str, QPixmap] = {}
         self._scale = 0.0
         self._outdated: list[str] = []
@@ -86,6 +88,18 @@ class AvatarPainter:
         xs, ys = zip(*pack.eye_centres, strict=True)
         self._between_eyes = (sum(xs) / len(xs), sum(ys) / len(ys))
         self._pictures = self._group_layers()
+
+    def _check_layers(self) -> None:
+        canvas_w, canvas_h = self.pack.canvas
+        for layer in self.pack.layers:
+            box = self._boxes[layer.id]
+            if not self._renderers[layer.id].isValid() or box.isEmpty():
+                problem = "is not an SVG drawing with a viewBox"
+            elif box.width() > 2 * canvas_w or box.height() > 2 * canvas_h:
+                problem = "is more than twice as large as the canvas"
+            else:
+                continue
+            raise InputError("avatar_invalid", f"{layer.file}: the drawing {problem}", part="avatar")
 
     def prepare(self, scale: float) -> None:
         """Ask for layers at `scale` device pixels per canvas unit. The first time all are made at once."""

@@ -6,15 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
+import yaml
 from PySide6.QtGui import QImage
 from rigs.pixels import pixels
 
 from desktop import paths
 from desktop.bridge import Bridge
 from desktop.ui.avatar import pose
-from desktop.ui.avatar.pack import load_pack
+from desktop.ui.avatar.pack import avatar_schema, load_pack
+from desktop.ui.avatar.painter import AvatarPainter
 from desktop.ui.avatar.widget import AvatarWidget
 from desktop.ui.theme import Theme
 from orchestrator.clock import SystemClock
@@ -197,6 +200,7 @@ def test_the_bird_that_ships_is_whole() -> None:
         ("group: body, drive: tail", "group: neck, drive: tail", "group must be one of"),
         ("neck: [300, 330]", "", "neck is missing"),
         ("format: 1", "format: [", "avatar.yaml"),
+        ("format: 1", "format: 1\nlayer: []", "unknown key layer"),
     ],
 )
 def test_a_broken_pack_is_told_in_one_line(tmp_path: Path, find: str, put: str, complaint: str) -> None:
@@ -208,3 +212,30 @@ def test_a_broken_pack_is_told_in_one_line(tmp_path: Path, find: str, put: str, 
         load_pack(folder)
     assert complaint in caught.value.message
     assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("drawing", "complaint"),
+    [
+        ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 0 0"/>', "not an SVG drawing"),
+        ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 90000 90000"/>', "twice as large"),
+    ],
+)
+def test_a_layer_that_is_no_usable_drawing_is_refused(
+    qapp: object, tmp_path: Path, drawing: str, complaint: str
+) -> None:
+    folder = tmp_path / "pack"
+    shutil.copytree(paths.assets() / BIRD, folder)
+    (folder / "tail.svg").write_text(drawing, encoding="utf-8")
+    with pytest.raises(InputError, match=complaint):
+        AvatarPainter(load_pack(folder))
+
+
+def test_the_schema_accepts_the_bird_and_refuses_what_is_wrong() -> None:
+    schema = avatar_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    data = yaml.safe_load((paths.assets() / BIRD / "avatar.yaml").read_text(encoding="utf-8"))
+    jsonschema.validate(data, schema)
+    for key, value in (("canvas", [600]), ("visemes", {"aa": 1}), ("colour", "red"), ("layers", [{"id": "x"}])):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(data | {key: value}, schema)
