@@ -44,19 +44,23 @@ class FlowBrain:
         self.work_count = 0
         self._make_matcher: MatcherFactory = matcher or ExactMatcher
         self._matcher: ExampleMatcher | None = None
+        self._live: FlowTurn | None = None
         self._clock: Clock = clock or SystemClock()
 
     # --- Brain ------------------------------------------------------------------------------------------
 
     def begin(self, turn: TurnContext, user: TurnInput) -> FlowTurn:
         """Start a turn from the committed state."""
-        return FlowTurn(self, turn, user)
+        self._live = FlowTurn(self, turn, user)
+        return self._live
 
     def accepts_as_answer(self, text: str, language: str | None) -> bool:
         """Whether a running question takes `text` as its answer."""
-        if self.state.pending is None and open_question(self.state, self.config) is None:
+        # a question that is being asked right now belongs to the turn that is not settled yet
+        state = self._live.state if self._live is not None else self.state
+        if state.pending is None and open_question(state, self.config) is None:
             return False
-        return Understander(self.config, self.state, self._clock.wall(), language or self.state.language).accepts(text)
+        return Understander(self.config, state, self._clock.wall(), language or state.language).accepts(text)
 
     def silence_timeout_s(self) -> float | None:
         """After how much silence the open question is asked again; None without one."""
@@ -95,6 +99,16 @@ class FlowBrain:
                 scale=self.config.similarity_scale,
             )  # fmt: skip
         return self._matcher
+
+    def variables(self) -> dict[str, Any]:
+        """Return the rail variables as committed."""
+        found = self.rails_state.get("vars")
+        return dict(found) if isinstance(found, Mapping) else {}
+
+    def note_settled(self, turn: FlowTurn) -> None:
+        """Hear that a turn is settled."""
+        if self._live is turn:
+            self._live = None
 
     def set_vars(self, values: Mapping[str, Any]) -> None:
         """Set rail variables before the next turn."""

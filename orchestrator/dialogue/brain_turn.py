@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.contracts.dialogue import LlmUnavailable, Message, TurnContext, TurnHeard, TurnInput
 from orchestrator.contracts.events import FlowActionRan, FlowCommanded, FlowSlotChanged, FlowStateChanged, Payload
 from orchestrator.dialogue.brain_report import TurnReport
-from orchestrator.dialogue.rails_port import ActionOutcome
+from orchestrator.dialogue.rails_port import ActionOutcome, NoRailsTurn, RailsTurn
 from orchestrator.dialogue.sentences import sentence
 from orchestrator.dialogue.understanding import Decision, Understander, open_question
 from orchestrator.flows.model import ActionStep, CollectStep, Response
@@ -59,6 +59,8 @@ class FlowTurn:
         self._is_offer_due = False
         self._silent_exit = False
         self.report = TurnReport()
+        # rails ask for the names while they begin
+        self._rails: RailsTurn = NoRailsTurn()
         self._rails = brain.rails.begin(brain.rails_state, self)
         if brain.host_vars:
             self._rails.set_vars(brain.take_host_vars())
@@ -546,13 +548,22 @@ class FlowTurn:
             return False
         request = make(self._turn, replace(self._user, text=text))
         try:
-            await self.speak(self._turn.llm.stream(request), source="persona", guard=self._guard())
+            if self._brain.rails.reply_scope:
+                await self._say_guarded(await self._turn.llm.complete(request), "persona")
+            else:
+                await self.speak(self._turn.llm.stream(request), source="persona", guard=self._guard())
         except LlmUnavailable as error:
             self.trace(f"persona failed: {error}")
             if self._state.active is None:
                 raise
             return False
         return True
+
+    async def _say_guarded(self, text: str, source: str) -> None:
+        """Say a whole reply that an output rail wants to see first."""
+        passed = await self._rails.guard(text.strip())
+        if passed is not None:
+            await self.say_text(passed, source=source)
 
     def _guard(self) -> Callable[[str], Awaitable[str | None]] | None:
         return self._rails.guard if self._brain.rails.has_output_rails else None
@@ -694,7 +705,11 @@ class FlowTurn:
             return False
         request = generate_request(self._prompt(response, rendered, names), self._text)
         try:
-            text = await self._speak_task_stream(self._turn.llm.stream(request), speech)
+            if self._brain.rails.reply_scope:
+                text = await self._turn.llm.complete(request)
+                await self._say_guarded(text, speech.source)
+            else:
+                text = await self._speak_task_stream(self._turn.llm.stream(request), speech)
         except LlmUnavailable as error:
             self.trace(f"generate failed: {error}")
             return False
@@ -762,6 +777,7 @@ class FlowTurn:
 
     def settle(self, heard: TurnHeard) -> Mapping[str, Any]:
         """Fold the turn into the brain's state."""
+        self._brain.note_settled(self)
         rails_state = self._rails.settle(heard)
         sounded = frozenset(m.key for m in heard.messages if m.sounded and m.key is not None)
         state = self._state

@@ -1,0 +1,253 @@
+"""`mynah flows check | test | graph | calibrate`: the author tools."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from desktop.paths import cache_dir, data_dir, flow_config
+from orchestrator.contracts.dialogue import LlmRequest, TurnContext, TurnInput
+from orchestrator.contracts.errors import InputError, MynahError
+from orchestrator.dialogue.brain_loading import LoadedBrain, TestRails, load_folders, make_store
+from orchestrator.flows.graph import mermaid
+from orchestrator.flows.loader import NOT_FLOWS, Layer, load_config
+from orchestrator.flows.source import Problem, Report, did_you_mean, read_source
+from orchestrator.flows.testing.coverage import coverage_of
+from orchestrator.flows.testing.format import TestCase, read_tests
+from orchestrator.flows.testing.runner import Runner, TestResult, run_tests
+from orchestrator.llm.persona import Persona, load_persona_layers
+from orchestrator.llm.prompts import persona_request
+from orchestrator.tasks.actions.builtin import builtin_actions
+from orchestrator.tasks.actions.custom import scan_actions
+from orchestrator.tasks.actions.registry import ActionRegistry
+
+
+def flows_main(argv: list[str]) -> int:
+    """Run one of the author tools; returns the exit code (0, 1 a test or check failed, 2 bad input)."""
+    parser = _parser()
+    args = parser.parse_args(argv)
+    try:
+        return int(args.run(args))
+    except MynahError as error:
+        print(f"mynah flows: {error.message}", file=sys.stderr)
+        return error.exit_code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="mynah flows", description="Check, test, draw and calibrate flows and rails.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    check = commands.add_parser("check", help="report every fault with its place")
+    check.add_argument("path", nargs="?", type=Path, help="a folder or a file (default: your flow folder)")
+    check.set_defaults(run=_check)
+    test = commands.add_parser("test", help="run the test conversations")
+    test.add_argument("path", nargs="?", type=Path, help="a folder or a test file (default: your flow folder)")
+    test.add_argument("-k", dest="only", metavar="REGEX", help="only tests whose name matches")
+    test.set_defaults(run=_test)
+    graph = commands.add_parser("graph", help="print a flow as a Mermaid flowchart")
+    graph.add_argument("flow", help="the flow's id")
+    graph.add_argument("path", nargs="?", type=Path, help="a folder or a file (default: your flow folder)")
+    graph.set_defaults(run=_graph)
+    calibrate = commands.add_parser("calibrate", help="show how well user intents are told apart")
+    calibrate.add_argument("path", nargs="?", type=Path, help="a folder or a file (default: your flow folder)")
+    calibrate.set_defaults(run=_calibrate)
+    for command in (check, test, graph, calibrate):
+        command.add_argument("--json", action="store_true", help="print JSON")
+        command.add_argument("--flows", type=Path, metavar="DIR", help="your own flow folder")
+        command.add_argument("--data", type=Path, metavar="DIR", help="the data folder")
+    return parser
+
+
+# --- where things are ------------------------------------------------------------------------------------
+
+
+def _user_folder(args: argparse.Namespace) -> Path:
+    if args.flows is not None:
+        if not args.flows.is_dir():
+            raise InputError("flows_missing", f"{args.flows} is no folder")
+        return Path(args.flows)
+    return data_dir(args.data) / "flows"
+
+
+def _actions_folder(args: argparse.Namespace) -> Path:
+    return data_dir(args.data) / "actions"
+
+
+def _load(args: argparse.Namespace) -> LoadedBrain:
+    """Load the shipped layer with the user's over it, or with the path given over it."""
+    path: Path | None = args.path
+    if path is not None and not path.exists():
+        raise InputError("path_missing", f"{path} does not exist")
+    if path is not None and path.is_file():
+        return _load_file(path, _actions_folder(args))
+    folder = path or _user_folder(args)
+    shipped = flow_config()
+    folders = [shipped] if folder.resolve() == shipped.resolve() or not folder.is_dir() else [shipped, folder]
+    return load_folders(folders, actions_folder=_actions_folder(args))
+
+
+def _load_file(path: Path, actions_folder: Path) -> LoadedBrain:
+    builtin = builtin_actions()
+    custom, problems = scan_actions(actions_folder, {a.name for a in builtin})
+    actions = ActionRegistry([*builtin, *custom])
+    layers = [Layer.of_folder(flow_config()), Layer(documents=(read_source(path, str(path)),))]
+    loaded = load_config(layers, actions=actions)
+    return LoadedBrain(config=loaded.config, actions=actions, problems=(*problems, *loaded.problems))
+
+
+# --- check -----------------------------------------------------------------------------------------------
+
+
+def _check(args: argparse.Namespace) -> int:
+    loaded = _load(args)
+    problems = loaded.problems
+    if args.path is None and not args.flows or args.path is None or args.path.is_dir():
+        problems = (*problems, *_test_problems(args.path or _user_folder(args)))
+    return _print_problems(problems, args.json)
+
+
+def _test_problems(folder: Path) -> tuple[Problem, ...]:
+    report = Report()
+    for path in _test_files(folder):
+        read_tests(read_source(path, str(path)), report)
+    return tuple(report.sorted())
+
+
+def _print_problems(problems: Sequence[Problem], as_json: bool) -> int:
+    errors = [p for p in problems if p.severity == "error"]
+    if as_json:
+        print(json.dumps({"ok": not errors, "problems": [p.to_json() for p in problems]}, ensure_ascii=False, indent=2))
+    else:
+        for problem in problems:
+            print(problem)
+        if not problems:
+            print("no problems")
+    return 1 if errors else 0
+
+
+# --- test ------------------------------------------------------------------------------------------------
+
+
+def _test_files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    folder = path / "tests" if (path / "tests").is_dir() else path
+    found = sorted(p for p in folder.rglob("*.y*ml") if p.is_file())
+    return [p for p in found if _has_tests(p)]
+
+
+def _has_tests(path: Path) -> bool:
+    root = read_source(path).root
+    return hasattr(root, "entries") and "tests" in getattr(root, "entries", {})
+
+
+def _flow_folder(test_file: Path, args: argparse.Namespace) -> Path:
+    """Return the folder whose flows a test file is about: its own, or the one above a `tests` folder."""
+    if args.flows is not None:
+        return Path(args.flows)
+    folder = test_file.parent
+    while folder.name != "tests" and folder.parent != folder and "tests" in folder.parts:
+        folder = folder.parent
+    return folder.parent if folder.name == "tests" else test_file.parent
+
+
+def _test(args: argparse.Namespace) -> int:
+    path = args.path
+    if path is None:
+        user = _user_folder(args)
+        path = user if user.is_dir() and _test_files(user) else flow_config()
+    if not path.exists():
+        raise InputError("path_missing", f"{path} does not exist")
+    report = Report()
+    suites = [(file, read_tests(read_source(file, str(file)), report)) for file in _test_files(path)]
+    if report.problems:
+        _print_problems(report.sorted(), args.json)
+        if any(p.severity == "error" for p in report.problems):
+            return 2
+    if not suites:
+        raise InputError("no_tests", f"no test files in {path}")
+    results = asyncio.run(_run_suites(suites, args))
+    coverage = coverage_of(results)
+    _print_results(results, coverage, args.json)
+    return 0 if all(r.passed for r in results) else 1
+
+
+async def _run_suites(suites: list[tuple[Path, list[TestCase]]], args: argparse.Namespace) -> list[TestResult]:
+    shipped_text = (flow_config() / "system_flows.yml").read_text(encoding="utf-8")
+    rails = TestRails(cache_dir() / "embeddings")
+    results: list[TestResult] = []
+    for file, tests in suites:
+        folder = _flow_folder(file, args)
+        runner = Runner(
+            folder=folder, shipped={"system_flows.yml": shipped_text}, make_rails=rails,
+            persona_request=_persona_requests(folder), shown=str(folder),
+        )  # fmt: skip
+        results += await run_tests(runner, tests, args.only)
+    return results
+
+
+def _persona_requests(folder: Path) -> Any:
+    paths = [p for p in (flow_config() / "persona.yml", folder / "persona.yml") if p.is_file()]
+    persona: Persona = load_persona_layers(paths)
+
+    def make(turn: TurnContext, user: TurnInput) -> LlmRequest:
+        return persona_request(persona, history=turn.history, user=user, world=turn.world, now=_aware(turn.now))
+
+    return make
+
+
+def _aware(now: datetime) -> datetime:
+    return now if now.tzinfo is not None else now.astimezone()
+
+
+def _print_results(results: Sequence[TestResult], coverage: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        tests = [{"name": r.name, "passed": r.passed, "failures": [f.to_json() for f in r.failures]} for r in results]
+        print(json.dumps({"tests": tests, "coverage": coverage}, ensure_ascii=False, indent=2, default=str))
+        return
+    for result in results:
+        print(f"{'ok  ' if result.passed else 'FAIL'} {result.name}")
+        for failure in result.failures:
+            print(f"     {failure}")
+    failed = sum(not r.passed for r in results)
+    print(f"{len(results) - failed} passed, {failed} failed")
+    for name, flow in coverage["flows"].items():
+        if flow["visited"]:
+            missed = f"  not taken: {', '.join(flow['missed'][:6])}" if flow["missed"] else ""
+            print(f"  {name}: {flow['visited']}/{flow['steps']} steps, {flow['taken']}/{flow['branches']} branches{missed}")
+
+
+# --- graph, calibrate ------------------------------------------------------------------------------------
+
+
+def _graph(args: argparse.Namespace) -> int:
+    loaded = _load(args)
+    flow = loaded.config.flow(args.flow)
+    if flow is None:
+        hint = did_you_mean(args.flow, loaded.config.flows)
+        raise InputError("flow_unknown", f"there is no sound flow {args.flow!r}" + (f"; did you mean {hint}?" if hint else ""))
+    drawing = mermaid(loaded.config, flow)
+    print(json.dumps({"flow": flow.id, "mermaid": drawing}, ensure_ascii=False) if args.json else drawing, end="" if not args.json else "\n")
+    return 0
+
+
+def _calibrate(args: argparse.Namespace) -> int:
+    from orchestrator.rails.calibrate import calibrate
+
+    loaded = _load(args)
+    for problem in loaded.errors:
+        print(problem, file=sys.stderr)
+    report = asyncio.run(calibrate(loaded.config.rails, make_store(cache_dir() / "embeddings")))
+    if args.json:
+        print(json.dumps(report.to_json(), ensure_ascii=False, indent=2))
+    else:
+        print("\n".join(report.lines()))
+    return 0
+
+
+__all__ = ["NOT_FLOWS", "flows_main"]
