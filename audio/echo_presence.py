@@ -12,6 +12,8 @@ from audio.ears_config import EchoConfig
 
 _STEP_FRAMES = 10
 _FLOOR_STEPS = 50
+_FIRST_FLOOR_STEPS = 8
+_HIGHEST_FLOOR_DB = -40.0
 _FLOOR_SHARE = 0.1
 _QUIET_SHARE = 0.4
 _FAR_FADE_DB = 0.05
@@ -58,6 +60,9 @@ class EchoPresence:
             return
         floors = sorted(self._floor)
         floor_db = max(_LOWEST_FLOOR_DB, floors[int(_FLOOR_SHARE * len(floors))])
+        # Output that sounds from the first moment may be all that was heard so far, and is then no floor.
+        if floor_db > _HIGHEST_FLOOR_DB or len(self._floor) < _FIRST_FLOOR_STEPS:
+            return
         self._excess.append(max(self._near) - floor_db)
         if len(self._excess) < self._config.presence_first_samples:
             return

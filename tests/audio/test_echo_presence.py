@@ -1,6 +1,7 @@
 """Headphones or loudspeakers: the decision on plain levels (dBFS), one per 10 ms."""
 
 import pytest
+
 from audio.ears_config import EchoConfig
 from audio.echo_presence import EchoPresence
 
@@ -59,3 +60,8 @@ def test_a_noisy_room_has_a_higher_floor() -> None:
     presence = EchoPresence(EchoConfig())
     feed(presence, 1.0, -45.0, QUIET)
     assert not feed(presence, 0.8, -44.0, -20.0)
+
+
+def test_echo_from_the_first_moment_is_not_taken_for_the_floor() -> None:
+    presence = EchoPresence(EchoConfig())
+    assert feed(presence, 3.0, -33.0, -20.0)
