@@ -22,7 +22,7 @@ _RECENT = 256
 _BATCH = 32
 TOLERATED = 0.02
 """Share of small talk that a calibrated threshold lets through."""
-MIN_LIFT, MAX_LIFT = 0.0, 0.25
+MIN_LIFT, MAX_LIFT = 0.03, 0.25
 Matrix: TypeAlias = npt.NDArray[np.float32]
 
 
@@ -173,6 +173,9 @@ class MatchIndex:
         places = {name: i for i, name in enumerate(self._names)}
         self._ids = np.array([places[label] for label in self.labels], dtype=np.int64)
         self._groups = [np.flatnonzero(self._ids == i) for i in range(len(self._names))]
+        self._by_group = np.concatenate(self._groups) if self._groups else np.zeros(0, dtype=np.int64)
+        self._sizes = np.array([len(group) for group in self._groups], dtype=np.int64)
+        self._starts = np.concatenate(([0], np.cumsum(self._sizes)[:-1])).astype(np.int64)
         self._exact: dict[str, list[int]] = {}
         for i, text in enumerate(self.texts):
             self._exact.setdefault(self._fold(text), []).append(i)
@@ -192,6 +195,7 @@ class MatchIndex:
 
     def _take(self, vectors: tuple[Matrix, Matrix]) -> None:
         self._provider = self._store.provider.name
+        self._last: tuple[str, Match | None] | None = None
         self._matrix, self._small_talk = vectors
         self.thresholds: dict[str, float] = {}
         languages = [language_of(text) for text in self.texts]
@@ -214,7 +218,7 @@ class MatchIndex:
         return _unit(rows - np.stack([self._means.get(name, default) for name in languages]))
 
     def _calibrated(self, language: str, languages: Sequence[str]) -> float:
-        """Return the lift over small talk that all but 2 % of the small talk itself stays below."""
+        """Return the lift over small talk that all but a few per cent of the small talk itself stays below."""
         own = [i for i, name in enumerate(languages) if name == language]
         if len(own) < 10 or not self.texts:
             return MIN_LIFT
@@ -229,25 +233,57 @@ class MatchIndex:
 
     def contrast(self, text: str, vector: Matrix, labels: Collection[str] | None = None) -> Match | None:
         """Return the best label by contrast; `lift` is its distance to small talk."""
-        v = self._centre(vector[None, :], [language_of(text)])
-        best = self._label_scores(v @ self._centred.T)[0]
-        talk = float(_mean_of_best(v @ self._centred_talk.T)[0]) if self.background else 0.0
+        v = self._centre_one(vector, language_of(text))
+        best = self._best_two_of_one(self._centred @ v)
+        talk = float(_mean_of_best((self._centred_talk @ v)[None, :])[0]) if self.background else 0.0
         return self._chosen(text, best, self._scored(text, vector), labels, talk)
 
-    async def match_auto(self, text: str, *, margin: float, labels: Collection[str] | None = None) -> Match | None:
-        """Return the label that is beyond the calibrated threshold and `margin`, or worded identically; else None."""
+    def _best_two_of_one(self, scores: Matrix) -> Matrix:
+        """Return per label the mean of its two best of one sentence's scores."""
+        ordered = scores[self._by_group]
+        first = np.maximum.reduceat(ordered, self._starts)
+        at = np.repeat(first, self._sizes) == ordered
+        # Of equal best ones only the first is taken out, so that the second is the same again.
+        hits = np.flatnonzero(at)
+        owner = np.repeat(np.arange(len(self._sizes)), self._sizes)[hits]
+        _, firsts = np.unique(owner, return_index=True)
+        rest = ordered.copy()
+        rest[hits[firsts]] = -np.inf
+        second = np.maximum.reduceat(rest, self._starts)
+        return np.asarray(np.where(np.isfinite(second), (first + second) / 2, first), dtype=np.float32)
+
+    def _centre_one(self, vector: Matrix, language: str) -> Matrix:
+        if self._store.provider.is_exact or not self.background:
+            return vector
+        mean = self._means.get(language)
+        centred = vector - (mean if mean is not None else next(iter(self._means.values())))
+        norm = float(np.linalg.norm(centred))
+        return np.asarray(centred / norm if norm else centred, dtype=np.float32)
+
+    async def match_auto(
+        self, text: str, *, margin: float, labels: Collection[str] | None = None, ease: float = 1.0
+    ) -> Match | None:
+        """Return the label that is beyond the calibrated threshold and `margin`, or worded identically; else None.
+
+        `ease` below 1 lowers the threshold for those who would rather fire once too often.
+        """
         found = await self.match_contrast(text, labels)
         if found is None or found.is_exact:
             return found
         if self._store.provider.is_exact:
             return None
-        return found if found.lift >= self.thresholds[language_of(text)] and found.margin >= margin else None
+        return found if found.lift >= ease * self.thresholds[language_of(text)] and found.margin >= margin else None
 
     async def match_contrast(self, text: str, labels: Collection[str] | None = None) -> Match | None:
         """Return the best label by contrast whatever its score; None without items."""
         if not self.texts:
             return None
-        return self.contrast(text, await self._query(text), labels)
+        vector = await self._query(text)
+        if labels is not None:
+            return self.contrast(text, vector, labels)
+        if self._last is None or self._last[0] != text:
+            self._last = (text, self.contrast(text, vector))
+        return self._last[1]
 
     async def match_at(
         self, text: str, *, threshold: float, margin: float, labels: Collection[str] | None = None
@@ -344,22 +380,44 @@ class MatchIndex:
             lift=float(best[winner]) - talk,
         )
 
-    def leave_one_out(self) -> list[tuple[str, Match]]:
-        """Return for each item how it would have been matched without itself (`label` may be another than its own)."""
-        if len(self._names) < 2:
+    def leave_one_out(self, *, by_contrast: bool = True) -> list[Match]:
+        """Return for each item how it would be matched without itself (`label` may be another than its own).
+
+        `score` is the mean of the two best by contrast, else the best cosine on the scale.
+        """
+        rows = self._centred if by_contrast else self._matrix
+        if not len(rows):
             return []
-        scores = self._centred @ self._centred.T
-        np.fill_diagonal(scores, -np.inf)
-        best = self._label_scores(scores)
-        best[~np.isfinite(best)] = -1.0
-        talk = _mean_of_best(self._centred @ self._centred_talk.T) if self.background else np.zeros(len(self.texts))
+        talk = self._centred_talk if by_contrast else self._small_talk
+        among = rows @ rows.T
+        np.fill_diagonal(among, -np.inf)
+        return self._judged(among, rows @ talk.T, self.texts, by_contrast)
+
+    def small_talk_left_out(self, *, by_contrast: bool = True) -> list[Match]:
+        """Return for each sentence of the background how it would be matched if it did not stand there."""
+        rows = self._centred_talk if by_contrast else self._small_talk
+        if not len(rows) or not self.texts:
+            return []
+        among = rows @ rows.T
+        np.fill_diagonal(among, -np.inf)
+        items = self._centred if by_contrast else self._matrix
+        return self._judged(rows @ items.T, among, self.background, by_contrast)
+
+    def _judged(self, scores: Matrix, talk: Matrix, texts: Sequence[str], by_contrast: bool) -> list[Match]:
+        if by_contrast:
+            best = self._label_scores(scores)
+        else:
+            best = to_scale(np.stack([scores[:, group].max(axis=1) for group in self._groups], axis=1), self.scale)
+        best = np.where(np.isfinite(best), best, -1.0)
+        lifts = _mean_of_best(talk) if talk.shape[1] else np.zeros(len(texts), dtype=np.float32)
         found = []
-        for i, text in enumerate(self.texts):
+        for i, text in enumerate(texts):
             winner = int(best[i].argmax())
-            margin = float(best[i, winner] - np.delete(best[i], winner).max())
-            lift = float(best[i, winner] - talk[i])
-            label = self._names[winner]
-            found.append((text, Match(label=label, score=float(best[i, winner]), margin=margin, text=text, lift=lift)))
+            others = np.delete(best[i], winner)
+            top = float(best[i, winner])
+            margin = top - float(others.max()) if others.size else 1.0
+            lift = top - float(lifts[i])
+            found.append(Match(label=self._names[winner], score=top, margin=margin, text=text, lift=lift))
         return found
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from orchestrator.rails.background import BACKGROUND
 from orchestrator.rails.index import Hit, MatchIndex, VectorStore
 from orchestrator.rails.index import Match as Found
 from orchestrator.rails.model import RailsConfig
+
+_SAFETY_EASE = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +27,9 @@ class IntentMatch:
 class Knowledge:
     """The indexes of one configuration, built at first use (or by `prepare`) and shared by all turns."""
 
-    def __init__(self, config: RailsConfig, store: VectorStore) -> None:
+    def __init__(self, config: RailsConfig, store: VectorStore, rivals: Sequence[str] = ()) -> None:
         self.config = config
+        self._rivals = tuple(rivals)
         self._store = store
         self._intents: MatchIndex | None = None
         self._messages: MatchIndex | None = None
@@ -62,19 +65,30 @@ class Knowledge:
             return self._rails
 
     async def _build(self, items: list[tuple[str, str]], *, with_background: bool = False) -> MatchIndex:
-        background = BACKGROUND if with_background and not self._store.provider.is_exact else ()
+        with_background = with_background and not self._store.provider.is_exact
+        background = tuple(dict.fromkeys((*BACKGROUND, *self._rivals))) if with_background else ()
         scale = self.config.settings.similarity_scale
         return await MatchIndex.build(items, self._store, scale=scale, background=background)
 
-    async def find_intent(self, text: str, *, margin: float | None = None) -> IntentMatch | None:
-        """Return the intent that is beyond threshold and margin; `margin` replaces that of the settings."""
+    async def find_intent(self, text: str) -> IntentMatch | None:
+        """Return the intent that is beyond threshold and margin."""
+        return await self._found(text, self.config.settings.margin, 1.0)
+
+    async def find_safety_intent(self, text: str) -> IntentMatch | None:
+        """Return the intent of a safety rail if it is the nearest: rather once too often, so without a margin."""
+        safety = self.config.always_intents
+        if not safety:
+            return None
+        found = await self._found(text, 0.0, _SAFETY_EASE)
+        return found if found is not None and found.intent in safety else None
+
+    async def _found(self, text: str, margin: float, ease: float) -> IntentMatch | None:
         index = await self.intents()
-        settings = self.config.settings
-        wanted = settings.margin if margin is None else margin
-        if settings.similarity_threshold is None:
-            found = await index.match_auto(text, margin=wanted)
+        threshold = self.config.settings.similarity_threshold
+        if threshold is None:
+            found = await index.match_auto(text, margin=margin, ease=ease)
         else:
-            found = await index.match_at(text, threshold=settings.similarity_threshold, margin=wanted)
+            found = await index.match_at(text, threshold=threshold, margin=margin)
         return _as_intent(found) if found is not None else None
 
     async def examples(self, text: str, count: int = 5) -> list[Hit]:

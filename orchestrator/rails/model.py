@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from orchestrator.rails.program import Bot, Branch, Extract, SetVars, WaitEvent, WaitUser
 from orchestrator.rails.state import Rail, RailSet
@@ -49,7 +50,7 @@ class RailSettings:
     max_events: int = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RailsConfig:
     """Everything the rails of one configuration say. `rail_lines` are the steps as lines, for the model's examples."""
 
@@ -70,7 +71,7 @@ class RailsConfig:
         """Whether there is nothing to do for rails at all."""
         return not (self.rails or self.user_intents or self.input_rails or self.output_rails)
 
-    @property
+    @cached_property
     def always_intents(self) -> frozenset[str]:
         """User intents that start a safety rail."""
         found: set[str] = set()
@@ -82,8 +83,9 @@ class RailsConfig:
     def known_intent(self, name: str) -> str | None:
         """Return the configured spelling of an intent, or None for one that is not configured."""
         wanted = " ".join(name.split()).casefold()
-        return self._by_folded().get(wanted)
+        return self._by_folded.get(wanted)
 
+    @cached_property
     def _by_folded(self) -> dict[str, str]:
         names = list(self.user_intents)
         for rail in self.rails:

@@ -28,7 +28,8 @@ class Rails:
     """Implements `dialogue.rails_port.RailsPort`. Lives on the core loop.
 
     `store` outlives a reload, so that only new sentences are embedded. Without a `chooser` the first wording of a bot
-    message is taken, as in tests. `persona` tells the model who speaks.
+    message is taken, as in tests. `persona` tells the model who speaks. `rivals` are sentences that mean something
+    else, such as the examples of flows: an intent has to be nearer than they are.
     """
 
     def __init__(
@@ -38,9 +39,10 @@ class Rails:
         *,
         persona: str = "",
         chooser: random.Random | None = None,
+        rivals: Sequence[str] = (),
     ) -> None:
         self.config = config
-        self.knowledge = Knowledge(config, store)
+        self.knowledge = Knowledge(config, store, rivals)
         self._rails = config.rail_set()
         self._screens = RailSet(config.rails, can_start=False)
         self._prompts = Prompts(self.knowledge, persona)

@@ -13,7 +13,7 @@ from orchestrator.dialogue.rails_port import RailsHost
 from orchestrator.rails.answers import Unparsable, clean_message, clean_stream, parse_value
 from orchestrator.rails.env import BoundEvaluator
 from orchestrator.rails.model import RailsConfig
-from orchestrator.rails.phrases import MODEL_FAILED, NOT_SURE, phrase
+from orchestrator.rails.phrases import MODEL_FAILED, NOT_SURE, STEP_FAILED, phrase
 from orchestrator.rails.program import Actionable, Bot, Do, Extract, Say, Stop
 from orchestrator.rails.prompts import Prompts
 from orchestrator.rails.state import EvalFailed, EventKind, NextStep, RailEvent
@@ -33,7 +33,12 @@ class TurnFailed(Exception):  # noqa: N818 - ends a turn, with a sentence
 
 
 class StepFailed(Exception):  # noqa: N818 - the step takes its error branch
-    """A step could not be done."""
+    """A step could not be done; `table` is what is said about it where there is no error branch."""
+
+    def __init__(self, reason: str, table: dict[str, str] = STEP_FAILED, *, part: str = "rails") -> None:
+        super().__init__(reason)
+        self.table = table
+        self.part = part
 
 
 @dataclass(slots=True)
@@ -107,6 +112,8 @@ class Stepper:
         return event
 
     async def _model_words(self, intent: str, event: RailEvent, guarded: bool) -> None:
+        if not self.host.turn.llm.is_configured:
+            raise StepFailed("no language model for these words", MODEL_FAILED, part="llm")
         call = self.single_call
         if call is not None and call.has_words_for(intent):
             if await self._speak_model(call.words(), intent, event, guarded):
@@ -126,7 +133,7 @@ class Stepper:
                 return False
             await self._stream(words.stream(), intent, event, guarded)
         except LlmUnavailable as error:
-            raise TurnFailed(str(error), MODEL_FAILED, part="llm") from error
+            raise StepFailed(str(error), MODEL_FAILED, part="llm") from error
         finally:
             await words.aclose()
         return True
@@ -170,7 +177,10 @@ class Stepper:
 
     async def _extract(self, step: Extract, uid: int | None) -> RailEvent:
         request = self.prompts.value(step.instruction, step.type, self.text, self.host.turn.history)
-        answer = await self.ask(request)
+        try:
+            answer = await self.ask(request)
+        except TurnFailed as error:
+            raise StepFailed(error.reason, error.table, part=error.part) from error
         try:
             value = parse_value(answer, step.type)
         except Unparsable as error:

@@ -83,6 +83,8 @@ class RailsTurn:
         self._prompts = prompts
         self._events = 0
         self._is_blocked = False
+        self._is_screening = False
+        self._failure = TurnFailed("a step failed", STEP_FAILED)
         self._trace: list[str] = []
         self._fed: str | None = None
         self._low: NextStep | None = None
@@ -101,8 +103,9 @@ class RailsTurn:
         self._state = replace(self._state, vars={**self._state.vars, **values})
 
     def note_bot_text(self, text: str, source: str) -> None:
-        """Remember what others said."""
-        self.set_vars({"bot_message": text})
+        """Remember what others said; what an output rail says meanwhile does not replace what it looks at."""
+        if not self._is_screening:
+            self.set_vars({"bot_message": text})
 
     # --- what the brain calls, in the order of a turn --------------------------------------------------
 
@@ -119,11 +122,10 @@ class RailsTurn:
 
     async def run_always(self, text: str) -> bool:
         """Let a safety rail answer."""
-        intents = self._config.always_intents
-        if not intents or not text.strip():
+        if not text.strip():
             return False
         found = await self._find(text, always=True)
-        if found is None or found.intent not in intents:
+        if found is None:
             return False
         return await self._closing(self._answer_found(found, is_safety=True))
 
@@ -151,7 +153,7 @@ class RailsTurn:
         if name == self._fed:
             return False
         self._emit_intent(IntentMatch(intent=name, score=0.0, margin=0.0, by="llm"), scored=False)
-        return await self._closing(self._take(name))
+        return await self._closing(self._take_or_ask(name, text))
 
     async def handle_event(self, event_type: str, payload: Mapping[str, Any]) -> bool:
         """Give rails an event that is no speech."""
@@ -180,8 +182,8 @@ class RailsTurn:
         key = f"{always}{text}"
         if key not in self._matched:
             try:
-                # Safety is not lost to a close second: whoever is nearest counts.
-                self._matched[key] = await self._knowledge.find_intent(text, margin=0.0 if always else None)
+                search = self._knowledge.find_safety_intent if always else self._knowledge.find_intent
+                self._matched[key] = await search(text)
             except EmbeddingFailed as error:
                 _LOG.warning("no embedding for this turn (%s)", error)
                 self._matched[key] = None
@@ -207,6 +209,11 @@ class RailsTurn:
     async def _answer_found(self, found: IntentMatch, *, is_safety: bool = False) -> bool:
         self._emit_intent(found)
         return await self._take(found.intent, is_safety=is_safety)
+
+    async def _take_or_ask(self, intent: str, text: str) -> bool:
+        if await self._take(intent):
+            return True
+        return self._config.known_intent(intent) is not None and await self._next_by_model(text)
 
     async def _decide(self, text: str) -> bool:
         if self._fed is None:
@@ -302,28 +309,34 @@ class RailsTurn:
             event = await self._perform(found)
             transition = self._feed(event)
             if event.kind is EventKind.FAILED and not transition.moved:
-                raise TurnFailed(f"a step of {found.rail} failed", STEP_FAILED)
+                raise self._failure
             if self._is_blocked:
                 return
             found = transition.next
 
     async def _perform(self, found: NextStep) -> RailEvent:
         if isinstance(found.step, Failure):
-            _LOG.info("rail %s: %s", found.rail, found.step.reason)
-            return failed_event(found)
+            return self._note_failure(found, EvalFailed(found.step.reason))
         said = len(self._stepper.spoken)
         self._marks.extend([self._state] * (said - len(self._marks)))
         self._marks.append(self._state)
         try:
             event = await self._stepper.perform(found, self._state.vars)
         except (EvalFailed, StepFailed) as error:
-            _LOG.info("rail %s: %s", found.rail, error)
-            event = failed_event(found)
+            event = self._note_failure(found, error)
         del self._marks[len(self._stepper.spoken) :]
         if self._stepper.last_text is not None:
             self.set_vars({"bot_message": self._stepper.last_text})
             self._stepper.last_text = None
         return event
+
+    def _note_failure(self, found: NextStep, error: EvalFailed | StepFailed) -> RailEvent:
+        """Return the event of a failed step, and keep what to say should it have no error branch."""
+        _LOG.info("rail %s: %s", found.rail, error)
+        is_step = isinstance(error, StepFailed)
+        table, part = (error.table, error.part) if is_step else (STEP_FAILED, "rails")
+        self._failure = TurnFailed(f"{found.rail}: {error}", table, part=part)
+        return failed_event(found)
 
     def _feed(self, event: RailEvent) -> Transition:
         self._events += 1
@@ -380,12 +393,14 @@ class RailsTurn:
     async def _screen(self, name: str) -> bool:
         """Run a subrail from its first step to its end; True when it stopped the processing (or failed)."""
         before = self._stepper.last_text
+        self._is_screening = True
         try:
             return await self._screen_loop(name)
         except TurnFailed as failure:
             await self._failed(failure)
             return True
         finally:
+            self._is_screening = False
             self._stepper.last_text = before
 
     async def _screen_loop(self, name: str) -> bool:
@@ -406,16 +421,15 @@ class RailsTurn:
             state = replace(transition.state, vars={**transition.state.vars, **self._state.vars})
             transition = step(self._screens, state, event, evaluator)
             if event.kind is EventKind.FAILED and not transition.moved:
-                raise TurnFailed(f"a step of {name} failed", STEP_FAILED)
+                raise self._failure
 
     async def _screen_step(self, found: NextStep) -> RailEvent:
         if isinstance(found.step, Failure):
-            return failed_event(found)
+            return self._note_failure(found, EvalFailed(found.step.reason))
         try:
             return await self._stepper.perform(found, self._state.vars, guarded=False)
         except (EvalFailed, StepFailed) as error:
-            _LOG.info("rail %s: %s", found.rail, error)
-            return failed_event(found)
+            return self._note_failure(found, error)
 
     # --- the end ---------------------------------------------------------------------------------------
 
