@@ -286,6 +286,9 @@ class Recogniser:
         self, job: Recognition, result: Transcription, vad_fraction: float | None, cost_s: float | None
     ) -> InputTranscript:
         rejected = reject(result, vad_fraction=vad_fraction)
+        if not job.final:
+            # No second decoding stands behind a partial, so a repetition in it was hardly said.
+            rejected = rejected or result.flaw
         text = (
             ""
             if rejected is not None

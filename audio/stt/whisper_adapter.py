@@ -34,6 +34,11 @@ _TOKENS_BASE = 20
 _TOKENS_PER_S = 10
 """A limit that no true text reaches (a Chinese character takes up to two tokens) but that ends a loop early."""
 
+_RUNNER_UP_RATIO = 0.05
+_SURE_LOGPROB = -0.3
+_LANGUAGE_WEIGHT = 0.2
+"""Single words such as "cancel" are taken for another language; decoding both tells them apart."""
+
 _MODEL_FILES = ("model.bin", "config.json", "tokenizer.json")
 
 
@@ -126,12 +131,19 @@ class WhisperAdapter:
         vad_fraction: float | None,
     ) -> Transcription:
         short, tail = self._encode_short(audio)
-        language = self._detect(short, languages)
-        result = self._decode(tail, audio, language, hotwords, context="short")
-        if not (final and _needs_full(result, vad_fraction)):
+        chances = self._detect(short, languages)
+        result = self._decode(tail, audio, chances[0][0], hotwords, context="short")
+        if not final:
+            return result
+        if _is_doubtful(result, chances):
+            other = self._decode(tail, audio, chances[1][0], hotwords, context="short")
+            if other.flaw is None and _score(other, chances[1][1]) > _score(result, chances[0][1]):
+                result = other
+        if not _needs_full(result, vad_fraction):
             return result
         log.debug("decoding again with full context")
         whole = self._encode(audio, _FRAMES)
+        language = result.language or chances[0][0]
         return replace(self._decode(whole, audio, language, hotwords, context="full"), retried=True)
 
     def _encode(self, audio: Samples, frames: int) -> Any:
@@ -149,14 +161,17 @@ class WhisperAdapter:
         states = np.concatenate([states, self._silence[:, states.shape[1] : _POSITIONS]], axis=1)
         return short, StorageView.from_array(np.ascontiguousarray(states))
 
-    def _detect(self, short: Any, languages: Sequence[str]) -> str:
-        """Choose among `languages` by the states of the speech alone: with silence behind them it errs more often."""
+    def _detect(self, short: Any, languages: Sequence[str]) -> list[tuple[str, float]]:
+        """Return `languages` with their chances, the likeliest first.
+
+        Told by the states of the speech alone: with silence behind them the model errs more often.
+        """
         if not self.is_multilingual or not languages:
-            return "en"
+            return [("en", 1.0)]
         if len(languages) == 1:
-            return languages[0]
-        chances = {token[2:-2]: chance for token, chance in self._whisper.model.detect_language(short)[0]}
-        return max(languages, key=lambda code: chances.get(code, 0.0))
+            return [(languages[0], 1.0)]
+        found = {token[2:-2]: chance for token, chance in self._whisper.model.detect_language(short)[0]}
+        return sorted(((code, found.get(code, 0.0)) for code in languages), key=lambda item: -item[1])
 
     def _tokenizer(self, language: str) -> tuple[Any, list[int]]:
         if language not in self._tokenizers:
@@ -202,6 +217,18 @@ class WhisperAdapter:
             compression=compression_ratio(text),
             flaw=find_flaw(text, audio_s=audio_s, is_capped=is_capped),
         )
+
+
+def _is_doubtful(result: Transcription, chances: Sequence[tuple[str, float]]) -> bool:
+    """Whether the runner-up among the languages may be the right one: one short word often does not tell."""
+    if len(chances) < 2 or (result.avg_logprob or 0.0) > _SURE_LOGPROB:
+        return False
+    return chances[1][1] >= _RUNNER_UP_RATIO * chances[0][1]
+
+
+def _score(result: Transcription, chance: float) -> float:
+    """Weigh how well a text fits against how likely its language is."""
+    return (result.avg_logprob or 0.0) + _LANGUAGE_WEIGHT * math.log(max(chance, 1e-6))
 
 
 def _needs_full(result: Transcription, vad_fraction: float | None) -> bool:

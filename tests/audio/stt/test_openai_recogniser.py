@@ -51,7 +51,9 @@ def server() -> Iterator[_Server]:
     server = _Server(("127.0.0.1", 0), _Handler)
     server.requests = []
     server.answer = lambda path, body: (200, {"text": "hello"})
-    thread = threading.Thread(target=server.serve_forever, name="stt-server", daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, name="stt-server", daemon=True
+    )
     thread.start()
     yield server
     server.shutdown()

@@ -217,6 +217,19 @@ def test_rejected_partials_are_not_shown(make_mailbox: Any, make_scripted: Any, 
     assert box.sink.events == []
 
 
+def test_a_partial_that_repeats_itself_is_not_shown_but_a_final_is(
+    make_mailbox: Any, make_scripted: Any, make_plain: Any
+) -> None:
+    box = make_mailbox(final=make_scripted(lambda audio: make_plain("go go go go go go", flaw="repeated")))
+    assert box.submit(1, final=False)
+    box.run(1.0)
+    assert box.sink.events == []
+    box.submit(1, final=True)
+    box.release(1)
+    box.run(1.0)
+    assert box.texts(final=True) == ["go go go go go go"]
+
+
 def test_failures_are_answered_reported_once_and_do_not_last(
     make_mailbox: Any, make_scripted: Any, make_plain: Any
 ) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jiwer
 import numpy as np
 import pytest
+from piper import PiperVoice, SynthesisConfig
 
 from audio.pcm import resample, write_wav
 from audio.ports import Recognition
@@ -53,6 +55,23 @@ def base(models_dir: Path) -> WhisperAdapter:
 @pytest.fixture(scope="module")
 def tiny(models_dir: Path) -> WhisperAdapter:
     return WhisperAdapter(models_dir / "whisper-tiny.en", clock=SystemClock(), cpu_threads=1)
+
+
+@pytest.fixture(scope="module")
+def say(models_dir: Path) -> Callable[[str], Any]:
+    """Speak with a real voice, cut as the ears do: 0.25 s before the voice, 0.1 s behind it."""
+    voice = PiperVoice.load(str(models_dir / "piper-en_US-joe-medium" / "voice.onnx"))
+    calm = SynthesisConfig(noise_scale=0.0, noise_w_scale=0.0)  # the same sound every time
+    dice = np.random.default_rng(0)
+
+    def spoken(text: str) -> Any:
+        pieces = [chunk.audio_float_array for chunk in voice.synthesize(text, calm)]
+        audio = resample(np.concatenate(pieces).astype(np.float32), voice.config.sample_rate, 16_000)
+        loud = np.flatnonzero(np.abs(audio) > 0.01)
+        audio = np.pad(audio[loud[0] : loud[-1] + 1] * 0.5, (4_000, 1_600))
+        return (audio + dice.normal(0, 0.001, len(audio))).astype(np.float32)
+
+    return spoken
 
 
 def _speech(recordings: list[Any], language: str) -> list[Any]:
@@ -141,6 +160,14 @@ def test_long_noise_around_speech_is_left_out(base: WhisperAdapter, recordings: 
     audio = np.concatenate([noise, np.zeros(16_000, np.float32), by_id["en_jfk"].audio])
     result = base.transcribe(audio, languages=("en",))
     assert jiwer.wer(_words(by_id["en_jfk"].text), _words(result.text)) <= 0.15
+
+
+@pytest.mark.parametrize("word", ["Stop.", "Wait.", "Yes.", "No.", "Cancel.", "Hold on.", "Hello."])
+def test_single_words_come_through(word: str, base: WhisperAdapter, say: Callable[[str], Any]) -> None:
+    result = base.transcribe(say(word), languages=("en", "zh"), vad_fraction=0.9)
+    assert _words(result.text) == _words(word)
+    assert result.language == "en"
+    assert reject(result, vad_fraction=0.9) is None
 
 
 def test_running_into_the_token_limit_is_seen(
