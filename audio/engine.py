@@ -188,7 +188,7 @@ class AudioEngine:
 
     def connect_simulation(self) -> None:
         """Use the engine's own rings in place of devices; the caller drives `hear`, `render` and `step`."""
-        self.loop.connect(Devices(capture=self._capture, reference=self._reference, lead_s=0.02))
+        self.loop.connect(Devices(capture=self._capture, reference=self._reference))
 
     def stop_listening(self, timeout_s: float = 0.3) -> None:
         """End the utterance that is open and answer what is not recognised yet, so that every id is closed."""

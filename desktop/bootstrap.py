@@ -179,6 +179,12 @@ class Assembly:
         paths = [layer / "policy.yml" for layer in self.options.flow_layers if (layer / "policy.yml").is_file()]
         return load_policy(paths)
 
+    def discard(self) -> None:
+        """Close what was opened by the constructor, for a program that never started."""
+        self.engine.stop()
+        self.event_log.close()
+        self.database.close()
+
     def make_core(self) -> Core:
         """Build the core; on its own loop's thread."""
         self.core = Core(self._parts, self.bus, self.generations)

@@ -26,7 +26,7 @@ from orchestrator.contracts.commands import (
     UpdateContext,
 )
 from orchestrator.contracts.errors import InputError
-from orchestrator.contracts.events import ControlAck, ObjectRef
+from orchestrator.contracts.events import ControlAck, ObjectRef, to_json
 
 log = logging.getLogger(__name__)
 
@@ -121,6 +121,13 @@ def parse_command(data: Mapping[str, Any]) -> Command:
     if parser is None:
         raise ValueError(f"unknown command {name!r}; known: {', '.join([*_PARSERS, 'dump'])}")
     return parser(data)
+
+
+def print_ack(ack: ControlAck) -> None:
+    """Write an acknowledgement to standard output."""
+    record = {"type": ack.TYPE, "payload": to_json(ack)}
+    sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
 
 
 class ControlChannel:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import threading
@@ -10,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from desktop.bootstrap import Assembly, RunningProgram, real_timing
-from desktop.control_channel import ControlChannel
+from desktop.control_channel import ControlChannel, print_ack
 from desktop.models import ModelStore
 from desktop.options import RunOptions
 from desktop.sound_models import load_all
 from orchestrator.clock import SystemClock
-from orchestrator.contracts.events import ControlAck, json_name, to_json
+from orchestrator.contracts.events import json_name
 from orchestrator.contracts.views import NoticeView, View
 
 
@@ -27,13 +26,6 @@ class NoWindow:
         if isinstance(view, NoticeView):
             print(f"mynah: {view.text}", file=sys.stderr)  # noqa: T201 - the only way to tell without a window
         return True
-
-
-def print_ack(ack: ControlAck) -> None:
-    """Write an acknowledgement to standard output."""
-    record = {"type": ack.TYPE, "payload": to_json(ack)}
-    sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
-    sys.stdout.flush()
 
 
 def run_headless(options: RunOptions) -> int:

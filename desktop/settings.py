@@ -82,6 +82,7 @@ class Settings:
     subtitles: bool = _setting(True, "boolean", "show subtitles")
     subtitle_size_pt: float = _setting(18.0, "number", "size of subtitles", minimum=8, maximum=72)
     theme: str = _setting("auto", "choice", "colours of the window", choices=("auto", "light", "dark"))
+    reduced_motion: bool = _setting(False, "boolean", "keep still what need not move")
     always_on_top: bool = _setting(False, "boolean", "keep the window above others")
     session_idle_min: float = _setting(
         30.0, "number", "a new conversation begins after so many minutes of silence", minimum=1, maximum=10080

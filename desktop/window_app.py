@@ -7,25 +7,25 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QLocale, QTimer
 from PySide6.QtWidgets import QApplication
 
-from desktop.bootstrap import Assembly, RunningProgram, TraceSink, real_timing
 from desktop.bridge import Bridge
-from desktop.control_channel import ControlChannel
-from desktop.headless import print_ack
-from desktop.models import ModelStore
+from desktop.control_channel import ControlChannel, print_ack
 from desktop.options import RunOptions
-from desktop.settings import Settings
-from desktop.sound_models import load_what_works
+from desktop.settings import Settings, save_settings
 from desktop.ui.main_window import MainWindow, create_window
 from orchestrator.clock import Clock, SystemClock
 from orchestrator.contracts.commands import Command, Quit
 from orchestrator.contracts.errors import MynahError
 from orchestrator.contracts.views import NoticeView, StateView
+
+if TYPE_CHECKING:
+    from desktop.bootstrap import Assembly, RunningProgram
+    from desktop.window_loader import Loaded
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,18 @@ def window_look(settings: Settings) -> WindowLook:
     """Translate settings into what the window asks for."""
     language = {"auto": "system", "zh": "zh_CN"}.get(settings.ui_language, settings.ui_language)
     theme = "system" if settings.theme == "auto" else settings.theme
-    return WindowLook(language=language, theme=theme)
+    return WindowLook(language=language, theme=theme, reduced_motion=settings.reduced_motion)
+
+
+def settings_from_window(settings: Settings, key: str, value: object) -> Settings | None:
+    """Return the settings with what the window changed; None for what is not kept."""
+    if key == "language":
+        return replace(settings, ui_language={"system": "auto", "zh_CN": "zh"}.get(str(value), str(value)))
+    if key == "theme":
+        return replace(settings, theme="auto" if value == "system" else str(value))
+    if key == "reduced_motion":
+        return replace(settings, reduced_motion=bool(value))
+    return None
 
 
 class WindowProgram:
@@ -64,6 +75,7 @@ class WindowProgram:
         self.exit_code = 0
         self.bridge = Bridge(clock, commands=self, level_db=self._level_db, on_stop_now=self._stop_now)
         self.window: MainWindow = create_window(self.bridge, window_look(options.settings))
+        self.window.setting_changed.connect(self._on_setting_changed)
         self._loader = threading.Thread(target=self._load, name="loader", daemon=True)
 
     # --- life -------------------------------------------------------------------------------------------
@@ -108,74 +120,26 @@ class WindowProgram:
             self.bridge.show(StateView(state="error", detail=str(error)))
 
     def _load_parts(self) -> None:
-        store = ModelStore()
-        models, errors = load_what_works(
-            self._options.settings, store, self._clock, lambda part: self._tell_progress(part)
-        )
-        for error in errors:
-            self.bridge.show(NoticeView(code=error.code, text=error.message, severity="error"))
-        assembly = self._assemble(
-            lambda options: Assembly(
-                options=options, timing=real_timing(self._clock), views=self.bridge, models=models, store=store
-            )
-        )
-        program = RunningProgram(assembly)
-        assembly.on_quit(self._ask_to_end)
-        try:
-            program.start()
-        except MynahError as error:
-            self.bridge.show(NoticeView(code=error.code, text=error.message, severity="error"))
-            assembly, program = self._start_without_named_devices(assembly, error)
-        self._assembly = assembly
-        self.bridge.call(lambda: self._attach(program, assembly))
+        from desktop.window_loader import load_program
 
-    def _assemble(self, build: Callable[[RunOptions], Assembly]) -> Assembly:
-        """Build the program; without a usable model the window still talks through rules."""
-        try:
-            return build(self._options)
-        except MynahError as error:
-            if error.part not in ("llm", "models"):
-                raise
-            self.bridge.show(NoticeView(code=error.code, text=error.message, severity="error"))
-            return build(self._options.without_llm())
+        loaded = load_program(self._options, self._clock, self.bridge, self._ask_to_end)
+        self.bridge.call(lambda: self._attach(loaded))
 
-    def _start_without_named_devices(self, failed: Assembly, error: MynahError) -> tuple[Assembly, RunningProgram]:
-        """Start again on the default devices, when a named one does not exist."""
-        failed.event_log.close()
-        failed.database.close()
-        if error.part not in ("devices", "audio"):
-            raise error
-        store = ModelStore()
-        assembly = Assembly(
-            options=self._options.with_default_devices(),
-            timing=real_timing(self._clock),
-            views=self.bridge,
-            models=failed.models,
-            store=store,
-        )
-        assembly.on_quit(self._ask_to_end)
-        program = RunningProgram(assembly)
-        program.start()
-        return assembly, program
-
-    def _tell_progress(self, part: str) -> None:
-        self.bridge.show(StateView(state="starting", detail=part))
-
-    def _attach(self, program: RunningProgram, assembly: Assembly) -> None:
+    def _attach(self, loaded: Loaded) -> None:
         """Connect the window to the running conversation. GUI thread."""
+        program, assembly = loaded.program, loaded.assembly
         if self._is_ending:
             program.stop()
             return
         with self._lock:
             self._program = program
+            self._assembly = assembly
             waiting, self._waiting = self._waiting, []
-        self.bridge.attach(events=TraceSink(assembly.bus), staleness=assembly.generations)
+        self.bridge.attach(events=loaded.painted, staleness=assembly.generations)
         for command in waiting:
             program.submit(command)
-        core = assembly.core
         self.bridge.show(StateView(state="idle"))
-        if core is not None:
-            self.window.set_character_name(assembly.brains.display_name(self._options.settings.ui_language))
+        self.window.set_character_name(loaded.display_name)
         if self._options.control is not None:
             acknowledge = assembly.acknowledge if self._options.events is not None else print_ack
             channel = ControlChannel(submit=self.submit, acknowledge=acknowledge, dump=self._dump)
@@ -195,6 +159,17 @@ class WindowProgram:
                 self._waiting = [*self._waiting[-15:], command]
                 return True
         return program.submit(command)
+
+    def _on_setting_changed(self, key: str, value: object) -> None:
+        """Keep what was chosen in the window for the next start."""
+        changed = settings_from_window(self._options.settings, key, value)
+        if changed is None:
+            return
+        self._options = self._options.with_settings(changed)
+        try:
+            save_settings(self._options.data, changed)
+        except MynahError as error:
+            self.bridge.show(NoticeView(code=error.code, text=error.message, severity="warning"))
 
     def _ask_to_end(self) -> None:
         self.bridge.call(self.end)
