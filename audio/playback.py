@@ -398,7 +398,7 @@ class Player:
         self._leaving = {key: gone for key, gone in self._leaving.items() if gone[1] != report.token}
         if stop is None or stop.generation_id is None:
             return
-        self._is_speaking = False
+        self._is_speaking = self._is_speaking and self._renderer.sounding is not None
         self._outbox.tell(OutputStateChanged(state="stopped", at_s=report.end_s), stop.generation_id)
         if not stop.is_hold:
             return

@@ -251,10 +251,12 @@ class SpeechWorker:
             self._queue.playing(intent.intent_id)
             return
         segment = self._segments[intent.intent_id]
-        if segment.rate_hz != self._player.rate_hz:
+        # The device, and with it the rate, may change at any moment.
+        while not self._player.enqueue(segment):
+            if segment.rate_hz == self._player.rate_hz:
+                self._queue.purge(intent.generation_id, "stale")
+                return
             segment = self._at_rate(segment, self._player.rate_hz)
-        if not self._player.enqueue(segment):
-            self._queue.purge(intent.generation_id, "stale")
 
     @staticmethod
     def _at_rate(segment: Segment, rate_hz: int) -> Segment:

@@ -470,3 +470,15 @@ def test_without_any_device_everything_is_handed_back():
     assert rig.player.is_idle()
     rig.player.purge(G1)
     assert rig.sink.states(G1)[-1] == "stopped"
+
+
+def test_holding_a_silent_generation_does_not_end_what_sounds():
+    rig = Rig()
+    rig.player.enqueue(segment())
+    rig.run(0.5)
+    rig.player.hold(G2)
+    rig.run(0.1)
+    assert rig.sink.states(G2) == ["stopped", "held"]
+    rig.run(2.0)
+    assert rig.heard() == ["One", "two,", "three", "four", "five."]
+    assert rig.sink.states(G1) == ["speaking"]

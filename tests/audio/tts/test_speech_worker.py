@@ -310,6 +310,17 @@ def test_interrupt_stops_the_sound_and_speaks_next():
     assert cut.word is not None
 
 
+def test_a_sentence_made_for_another_rate_is_converted():
+    rig = Rig()
+    rig.say("One two three.")
+    rig.run(0.05)
+    rig.player.attach(2 * RATE)
+    rig.run(2.0)
+    assert rig.heard() == ["One", "two", "three."]
+    [first] = [event.payload for event in rig.sink.of(OutputFirstSound)]
+    assert first.duration_s == pytest.approx(0.6, abs=0.001)
+
+
 def test_real_threads_speak_everything_once():
     clock = SystemClock()
     sink = Sink()
