@@ -107,28 +107,19 @@ class ExactEmbedder:
 class EndpointClient(Protocol):
     """The part of an OpenAI-compatible client that is needed here."""
 
-    @property
-    def model(self) -> str:
-        """Name of the embedding model asked for."""
-        ...
-
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return one vector per text. May raise anything."""
         ...
 
 
 class EndpointEmbedder:
-    """`/v1/embeddings` of the configured endpoint."""
+    """`/v1/embeddings` of the configured endpoint; `model` is the name of its embedding model."""
 
     is_exact = False
 
-    def __init__(self, client: EndpointClient) -> None:
+    def __init__(self, client: EndpointClient, model: str) -> None:
         self._client = client
-
-    @property
-    def name(self) -> str:
-        """Identity of the model."""
-        return f"endpoint/{self._client.model}"
+        self.name = f"endpoint/{model}"
 
     async def embed(self, texts: Sequence[str]) -> Any:
         """Return the endpoint's vectors."""
@@ -168,12 +159,14 @@ class FallbackEmbedder:
             return await self._second.embed(texts)
 
 
-def default_embedder(executor: Executor | None = None, endpoint: EndpointClient | None = None) -> EmbeddingProvider:
+def default_embedder(
+    executor: Executor | None = None, endpoint: EndpointClient | None = None, *, endpoint_model: str = ""
+) -> EmbeddingProvider:
     """Return the local model where it has a wheel, else the endpoint, else the lexical matcher."""
     if local_model_is_installed():
         return FallbackEmbedder(LocalEmbedder(executor), LexicalEmbedder())
     if endpoint is not None:
-        return FallbackEmbedder(EndpointEmbedder(endpoint), LexicalEmbedder())
+        return FallbackEmbedder(EndpointEmbedder(endpoint, endpoint_model), LexicalEmbedder())
     return LexicalEmbedder()
 
 

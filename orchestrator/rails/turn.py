@@ -333,8 +333,7 @@ class RailsTurn:
     def _note_failure(self, found: NextStep, error: EvalFailed | StepFailed) -> RailEvent:
         """Return the event of a failed step, and keep what to say should it have no error branch."""
         _LOG.info("rail %s: %s", found.rail, error)
-        is_step = isinstance(error, StepFailed)
-        table, part = (error.table, error.part) if is_step else (STEP_FAILED, "rails")
+        table, part = (error.table, error.part) if isinstance(error, StepFailed) else (STEP_FAILED, "rails")
         self._failure = TurnFailed(f"{found.rail}: {error}", table, part=part)
         return failed_event(found)
 
