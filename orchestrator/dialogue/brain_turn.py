@@ -177,6 +177,7 @@ class FlowTurn:
                 target = then
                 break
         target = target or step.links.otherwise
+        self.visited(flow.id, step.id, target)
         if target is None or target not in flow.steps or flow.steps[target].type == "end":
             self._state.system = None
         else:

@@ -153,7 +153,9 @@ def _with_residue(slot: Slot, hit: _Hit, base: str, chinese: bool) -> Extraction
         strict = not left or (slot.type in ("integer", "number") and is_measure_zh(left.removeprefix("第")))
     else:
         words = leftover_en(residue, extra)
-        strict = not words or (slot.type in ("integer", "number") and len(words) == 1 and not is_question(residue))
+        # "three tickets": one noun may follow a number
+        counted = slot.type in ("integer", "number") and len(words) == 1 and not is_question(residue)
+        strict = not words or (counted and leftover_en(base[hit.spans[-1][1] :], extra) == words)
     if strict:
         return Extraction(value=hit.value, is_strict=True)
     question = _question_beside(base, hit.spans)
