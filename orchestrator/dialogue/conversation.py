@@ -38,7 +38,7 @@ from orchestrator.contracts.views import (
     UserTextView,
 )
 from orchestrator.dialogue.heard import HeardLedger
-from orchestrator.dialogue.interruption import Decision, Situation, Verdict, decide
+from orchestrator.dialogue.interruption import Decision, Situation, Verdict, decide, is_faint
 from orchestrator.dialogue.ledger_turns import continuation, repetition
 from orchestrator.dialogue.phrase_book import PhraseBook
 from orchestrator.dialogue.turn_loop import TurnLoop
@@ -239,6 +239,8 @@ class Conversation:
             recent_text=self._spoken_text(over) if utterance.during_output else "",
             is_answer=bool(text) and self._brain().accepts_as_answer(text, final.language),
             is_protected=active is not None and active.is_protected,
+            is_faint=utterance.during_output
+            and is_faint(audio_s=_voiced_s(utterance, final), avg_logprob=final.avg_logprob),
         )
         decision = decide(text, rejected=final.rejected is not None, situation=situation, book=self._book)
         shown = text if decision.because == "words" else ""
@@ -620,3 +622,10 @@ class Conversation:
     def _disarm(timer: asyncio.TimerHandle | None) -> None:
         if timer is not None:
             timer.cancel()
+
+
+def _voiced_s(utterance: Utterance, final: InputTranscript) -> float:
+    """Return how long the voice lasted; the recogniser's audio has some silence around it."""
+    if utterance.end_at_s is None:
+        return final.audio_s
+    return max(0.0, utterance.end_at_s - utterance.onset_at_s)

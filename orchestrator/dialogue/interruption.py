@@ -25,7 +25,8 @@ class Situation:
 
     `sounded` tells whether any of the present answer was heard; `during_output` whether the utterance began while the
     character's voice was in the air; `recent_text` what it said in the last seconds; `is_answer` whether a running
-    question takes the words as its answer; `is_protected` whether the answer must not be interrupted.
+    question takes the words as its answer; `is_protected` whether the answer must not be interrupted. `is_faint`
+    marks a short sound whose words the recogniser hardly believes itself ("mm-hm" heard as "Wow" or "Come on").
     """
 
     has_answer: bool
@@ -35,6 +36,7 @@ class Situation:
     recent_text: str
     is_answer: bool
     is_protected: bool = False
+    is_faint: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,17 @@ class Decision:
     hint: str | None = None
     is_joined: bool = False
     is_kept: bool = False
+
+
+FAINT_S = 0.75
+FAINT_LOGPROB = -0.75
+"""A sound no longer than this over the character's voice, believed no more than this, is a hum. One clear word, like
+"no" or "Rome", is believed more (recorded single words: −0.1 to −0.6)."""
+
+
+def is_faint(*, audio_s: float, avg_logprob: float | None) -> bool:
+    """Whether an utterance over the character's voice is too short and too doubtful to be words."""
+    return audio_s <= FAINT_S and avg_logprob is not None and avg_logprob < FAINT_LOGPROB
 
 
 def tokens_of(text: str) -> list[str]:
@@ -101,6 +114,8 @@ def decide(text: str, *, rejected: bool, situation: Situation, book: PhraseBook)
         return Decision(verdict=stay, because="echo")
     end = Verdict.CANCEL if situation.has_answer else Verdict.KEEP
     stop = book.stop_phrase(text)
+    if situation.is_faint and situation.has_answer and stop is None:
+        return Decision(verdict=stay, because="nothing")
     if stop is not None and stop.kind == "objection":
         return Decision(verdict=end, because="words", input_text=text, hint="objection")
     if stop is not None and not situation.is_answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -38,6 +39,7 @@ class Program:
         self.stderr_path = folder / "stderr.txt"
         self.process: subprocess.Popen[str] | None = None
         self.ready_after_s = 0.0
+        self._reader: threading.Thread | None = None
 
     def __enter__(self) -> Program:
         command = [
@@ -55,7 +57,8 @@ class Program:
                 env=self._env,
                 cwd=ROOT,
             )
-        threading.Thread(target=self._read_stdout, name="program-stdout", daemon=True).start()
+        self._reader = threading.Thread(target=self._read_stdout, name="program-stdout", daemon=True)
+        self._reader.start()
         try:
             while self._lines.get(timeout=self._ready_timeout_s) != "ready":
                 pass
@@ -72,6 +75,12 @@ class Program:
                 self.process.wait(10)
             except subprocess.TimeoutExpired:
                 self._kill()
+        if self._reader is not None:
+            self._reader.join(5)
+        for pipe in (self.process.stdin, self.process.stdout) if self.process is not None else ():
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
 
     def send(self, **command: Any) -> None:
         """Write a line to the control channel."""
