@@ -7,11 +7,13 @@ from typing import Any
 
 from orchestrator.contracts.dialogue import LlmRequest, TurnContext, TurnInput
 from orchestrator.dialogue.brain_turn import FlowTurn
+from orchestrator.dialogue.example_patterns import ExamplePatterns
 from orchestrator.dialogue.matching import ExactMatcher
 from orchestrator.dialogue.rails_port import ExampleMatcher, MatcherFactory, NoRails, RailsPort
 from orchestrator.dialogue.understanding import Understander, open_question
 from orchestrator.flows.model import CollectStep, Flow, FlowConfig
 from orchestrator.flows.slot_values import coerce
+from orchestrator.flows.texts import PLACEHOLDER
 from orchestrator.tasks.actions.builtin import builtin_actions
 from orchestrator.tasks.actions.registry import ActionRegistry
 from orchestrator.tasks.state import SlotValue, State, SystemRun, Task, state_from_json
@@ -44,6 +46,7 @@ class FlowBrain:
         self.work_count = 0
         self._make_matcher: MatcherFactory = matcher or ExactMatcher
         self._matcher: ExampleMatcher | None = None
+        self.patterns = ExamplePatterns(config)
         self._live: FlowTurn | None = None
         self._clock: Clock = clock or SystemClock()
 
@@ -89,6 +92,7 @@ class FlowBrain:
         if actions is not None:
             self.actions = actions
         self._matcher = None
+        self.patterns = ExamplePatterns(config)
         repair(self.state, config)
 
     async def flow_matcher(self) -> ExampleMatcher:
@@ -147,7 +151,9 @@ def flow_examples(config: FlowConfig) -> dict[str, Sequence[str]]:
     found: dict[str, Sequence[str]] = {}
     for flow in config.user_flows().values():
         described = flow.description.all_raw() if flow.description is not None else ()
-        found[flow.id] = flow.examples or tuple(dict.fromkeys((*flow.name.all_raw(), *described)))
+        spoken = [" ".join(PLACEHOLDER.sub(" ", e).split()) for e in flow.examples]
+        examples = tuple(dict.fromkeys(e for e in spoken if e))
+        found[flow.id] = examples or tuple(dict.fromkeys((*flow.name.all_raw(), *described)))
     return found
 
 

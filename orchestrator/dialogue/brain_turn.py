@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.contracts.dialogue import LlmUnavailable, Message, TurnContext, TurnHeard, TurnInput
 from orchestrator.contracts.events import FlowActionRan, FlowCommanded, FlowSlotChanged, FlowStateChanged, Payload
 from orchestrator.dialogue.brain_report import TurnReport
+from orchestrator.dialogue.example_patterns import inferred
 from orchestrator.dialogue.rails_port import ActionOutcome, NoRailsTurn, RailsTurn
 from orchestrator.dialogue.sentences import sentence
 from orchestrator.dialogue.understanding import Decision, Understander, open_question
@@ -217,13 +218,28 @@ class FlowTurn:
         if await self._rails.match(text):
             await self._after_talk()
             return
-        decision = await understander.start(text, await self._brain.flow_matcher())
+        decision = await self._flow_start(understander, text)
         if decision is None:
             decision = self._understander().free(text)
         if decision is not None:
             await self._act(decision)
             return
         await self._ask_model(text)
+
+    async def _flow_start(self, understander: Understander, text: str) -> Decision | None:
+        filled = self._brain.patterns.match(text, self._turn.now)
+        if filled is not None:
+            start = Command(name="start_flow", flow=filled.flow)
+            return Decision(commands=(start, Command(name="set_slots", slots=filled.slots)))
+        decision = await understander.start(text, await self._brain.flow_matcher())
+        flow = self._config.flow(decision.commands[0].flow or "") if decision is not None else None
+        if decision is None or flow is None:
+            return None
+        values = inferred(self._config, flow, text, self._turn.now)
+        if not values:
+            return decision
+        extra = Command(name="set_slots", slots=values, provenance="inferred")
+        return replace(decision, commands=(*decision.commands, extra))
 
     def _understander(self) -> Understander:
         return Understander(self._config, self._state, self._turn.now, self.language)

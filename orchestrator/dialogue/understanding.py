@@ -78,11 +78,15 @@ class Understander:
         question = open_question(self.state, self.config)
         asks_yes_no = question is not None and self.config.slots[question.slot].type == "boolean"
         phrase = match_phrase(text, asks_yes_no=asks_yes_no or pending is not None)
-        if phrase is not None:
+        # "huh" in "uh huh" and 「不对」 to a yes/no question are answers, not rules
+        answers = self.typed(text) if question is not None else None
+        if phrase is not None and (answers is None or phrase.kind.startswith("cancel")):
             decision = self._phrase(phrase.kind, phrase.what, phrase.is_soft, question)
             if decision is not None:
                 return decision
         correction = match_correction(text)
+        if correction is not None and answers is not None and not correction.about and not correction.value:
+            return None
         return self._correct(correction, question, text) if correction is not None else None
 
     def _pending(self, pending: Mapping[str, Any], text: str) -> Decision | None:

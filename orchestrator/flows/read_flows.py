@@ -14,7 +14,7 @@ from orchestrator.flows.read_steps import read_step
 from orchestrator.flows.reading import as_list, as_map, check_keys, is_empty, read_bool, read_string
 from orchestrator.flows.slot_values import coerce
 from orchestrator.flows.source import ListNode, MapNode, Node, Report, ScalarNode, did_you_mean
-from orchestrator.flows.texts import Text, read_condition, read_text
+from orchestrator.flows.texts import PLACEHOLDER, Text, read_condition, read_text
 
 FLOW_KEYS = ("name", "description", "slots", "steps", "examples", "if", "confirm_interrupt", "on_complete")
 
@@ -139,6 +139,7 @@ class FlowChecker:
                 self.report.add(raw.body.get("on_complete") or raw.key, "unknown_target",
                                 f"on_complete names neither a step of this flow nor a flow: {target!r}",
                                 suggestion=did_you_mean(target, options))  # fmt: skip
+        self._check_examples(raw)
         if raw.flow is not None and raw.flow.guard is not None:
             self._reads(raw, raw.body.get("if"), raw.flow.guard.reads)
         for step_id, node in raw.nodes.items():
@@ -148,6 +149,17 @@ class FlowChecker:
                 self._check_step(raw, node, step)
         if raw.flow is not None:
             check_graph(raw.flow, raw.nodes, self.report)
+
+    def _check_examples(self, raw: RawFlow) -> None:
+        node = raw.body.get("examples")
+        lists = [node] if isinstance(node, ListNode) else [v for _, v in node.entries.values()] if isinstance(node, MapNode) else []
+        for item in [i for found in lists if isinstance(found, ListNode) for i in found.items]:
+            for match in PLACEHOLDER.finditer(item.text) if isinstance(item, ScalarNode) else ():
+                if match[1] not in self.slot_ids:
+                    assert isinstance(item, ScalarNode)
+                    known = list(self.slot_ids) if hasattr(self.slot_ids, "__iter__") else []
+                    self.report.add_inside(item, match.start(1), match.end(1), "unknown_slot", f"there is no slot {match[1]!r}",
+                                           suggestion=did_you_mean(match[1], known))  # fmt: skip
 
     def _check_targets(self, raw: RawFlow, node: MapNode) -> None:
         for target in _target_nodes(node):

@@ -19,6 +19,8 @@ from orchestrator.flows.expressions import (
 )
 from orchestrator.flows.source import ListNode, MapNode, Node, Report, ScalarNode
 
+PLACEHOLDER = re.compile(r"\{([A-Za-z_\u3400-\u9fff][\w\-]*)\}")
+"""A place for a slot's value in an example: `{slot}`."""
 _LANGUAGE = re.compile(r"[a-z]{2}(-[A-Za-z]{2,4})?")
 _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 
