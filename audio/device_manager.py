@@ -115,7 +115,7 @@ class DeviceManager:
         elif self._has_too_many_underruns(now_s) and self._latency + 1 < len(LATENCIES):
             self._latency += 1
             log.info("output latency raised to %s after underruns", LATENCIES[self._latency])
-            self._recover("changed", "underruns")
+            self._start_recovery(self._lengthen_latency)
 
     def choose(self, *, input_name: str | None, output_name: str | None) -> None:
         """Change to other devices.
@@ -148,8 +148,30 @@ class DeviceManager:
     def _recover(self, state: str = "opened", reason: str | None = None) -> None:
         """Reopen everything on a thread of its own; `state` and `reason` are told of what could be opened."""
         self._retry_at_s = None
-        self._recovery = threading.Thread(target=self._run_recovery, args=(state, reason), name="devices", daemon=True)
+        self._start_recovery(lambda: self._run_recovery(state, reason))
+
+    def _start_recovery(self, work: Callable[[], None]) -> None:
+        self._recovery = threading.Thread(target=work, name="devices", daemon=True)
         self._recovery.start()
+
+    def _lengthen_latency(self) -> None:
+        """Open the loudspeaker again with the longer latency; the microphone goes on hearing meanwhile."""
+        with self._lock:
+            playback = self.playback
+            if self._is_closed or playback is None or playback.device is None:
+                return
+            device = playback.device
+            playback.close()
+            if self._on_output_lost is not None:
+                self._on_output_lost()
+            self.reopened += 1
+            try:
+                playback.open(device, LATENCIES[self._latency], self._on_output_opening)
+                self._tell("output", device, playback.rate_hz, "changed", "underruns")
+            except PartFailed as error:
+                self._tell("output", device, None, "missing", error.message)
+                self._plan_retry()
+            self._note_output(is_there=playback.is_open)
 
     def _run_recovery(self, state: str, reason: str | None) -> None:
         with self._lock:

@@ -301,10 +301,13 @@ class AudioEngine:
         self._reconnect()
 
     def _on_output_opening(self, rate_hz: int) -> None:
-        if rate_hz != self._reference.rate_hz:
+        is_same_rate = rate_hz == self._reference.rate_hz
+        if not is_same_rate:
             self._reference = _ring(rate_hz, _REFERENCE_S)
         self.player.attach(rate_hz)
-        self._reconnect()
+        if not is_same_rate:
+            # The ears would end what the user is saying; another latency does not concern them.
+            self._reconnect()
 
     def _on_output_available(self, is_there: bool) -> None:
         self.speech.set_output(is_there)

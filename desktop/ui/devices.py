@@ -55,7 +55,8 @@ class DeviceSigns(QObject):
         else:
             self._output = state
         self._show()
-        if view.state in ("replaced", "changed") and before != _UNKNOWN and view.device:
+        is_other = view.state in ("replaced", "changed") and view.reason != "underruns"
+        if is_other and before != _UNKNOWN and view.device:
             self._notices.raise_notice(NoticeView(code="device_changed", text=view.device), device=view.device)
 
     def _on_mute_changed(self, view: MuteView) -> None:
