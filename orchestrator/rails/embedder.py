@@ -13,6 +13,7 @@ import unicodedata
 import zlib
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from functools import lru_cache
 from typing import Any, Protocol
 
 _PUNCTUATION = re.compile(r"[\s\.,!?;:…。，！？；：、~～\"'“”‘’「」()（）\-—]+")
@@ -89,8 +90,10 @@ class LexicalEmbedder:
     is_exact = False
 
     async def embed(self, texts: Sequence[str]) -> Any:
-        """Return rows of counts."""
-        return [lexical_vector(text) for text in texts]
+        """Return rows of counts; many at once are made on another thread."""
+        if len(texts) == 1:
+            return [lexical_vector(texts[0])]
+        return await asyncio.to_thread(lambda: [lexical_vector(text) for text in texts])
 
 
 class ExactEmbedder:
@@ -170,7 +173,8 @@ def default_embedder(
     return LexicalEmbedder()
 
 
-def lexical_vector(text: str) -> list[float]:
+@lru_cache(maxsize=4096)
+def lexical_vector(text: str) -> tuple[float, ...]:
     """Return hashed counts of n-grams: of 1 to 3 characters for Chinese, of words and 3 to 4 characters for others."""
     vector = [0.0] * _LEXICAL_DIM
     for word in normalise(text).split():
@@ -182,4 +186,4 @@ def lexical_vector(text: str) -> list[float]:
             grams += [(word[i : i + n], 1.0) for n in (1, 2, 3) for i in range(len(word) - n + 1)]
         for gram, weight in grams:
             vector[zlib.crc32(gram.encode()) % _LEXICAL_DIM] += weight
-    return vector
+    return tuple(vector)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import os
+import threading
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -19,7 +21,8 @@ from orchestrator.rails.language import language_of
 
 _LOG = logging.getLogger(__name__)
 _RECENT = 256
-_BATCH = 32
+_BATCH = 8
+"""Texts per call to the provider; a sentence of the user waits for at most one such call."""
 TOLERATED = 0.02
 """Share of small talk that a calibrated threshold lets through."""
 MIN_LIFT, MAX_LIFT = 0.03, 0.25
@@ -63,22 +66,23 @@ class VectorStore:
         self._cache_dir = cache_dir
         self._known: dict[str, Matrix] = {}
         self._loaded: str | None = None
+        self._loading = asyncio.Lock()
         self._recent: OrderedDict[str, Matrix] = OrderedDict()
         self.made = 0
 
     async def items(self, texts: Sequence[str]) -> Matrix:
         """Return float32 unit rows for the texts of an index. Raises `EmbeddingFailed`."""
-        self._load()
+        await self._load()
         missing = list(dict.fromkeys(t for t in texts if _key(t) not in self._known))
         for start in range(0, len(missing), _BATCH):
             batch = missing[start : start + _BATCH]
-            rows = _unit(await self.provider.embed(batch))
-            self._load()
+            rows = _unit(await self.provider.embed(batch), len(batch))
+            await self._load()
             self.made += len(batch)
             for text, row in zip(batch, rows, strict=True):
                 self._known[_key(text)] = row
         if missing:
-            self._save()
+            await self._save()
         if any(_key(t) not in self._known for t in texts):
             # The provider was replaced on the way: everything anew with the new one.
             return await self.items(texts)
@@ -89,7 +93,7 @@ class VectorStore:
         key = f"{self.provider.name}\0{text}"
         found = self._recent.get(key)
         if found is None:
-            found = _unit(await self.provider.embed([text]))[0]
+            found = _unit(await self.provider.embed([text]), 1)[0]
             self._recent[f"{self.provider.name}\0{text}"] = found
             if len(self._recent) > _RECENT:
                 self._recent.popitem(last=False)
@@ -100,42 +104,54 @@ class VectorStore:
             return None
         return self._cache_dir / f"vectors-{hashlib.sha256(self.provider.name.encode()).hexdigest()[:12]}.npz"
 
-    def _load(self) -> None:
+    async def _load(self) -> None:
         if self._loaded == self.provider.name:
             return
-        self._known = {}
-        self._loaded = self.provider.name
-        path = self._path()
-        if path is None or not path.exists():
-            return
-        try:
-            with np.load(path, allow_pickle=False) as data:
-                keys, rows = data["keys"], data["rows"]
-                self._known = {str(k): np.asarray(r, np.float32) for k, r in zip(keys, rows, strict=True)}
-        except (OSError, ValueError, KeyError, EOFError) as error:
-            _LOG.warning("embedding cache unreadable, made anew (%s)", type(error).__name__)
+        async with self._loading:
+            name, path = self.provider.name, self._path()
+            if self._loaded != name:
+                self._known = await asyncio.to_thread(_read_vectors, path) if path is not None else {}
+                self._loaded = name
 
-    def _save(self) -> None:
+    async def _save(self) -> None:
         path = self._path()
-        if path is None or not self._known:
-            return
-        temporary = path.with_name(f"{path.stem}.{os.getpid()}.tmp.npz")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("wb") as file:
-                np.savez(file, keys=np.array(list(self._known)), rows=np.stack(list(self._known.values())))
-            temporary.replace(path)
-        except OSError as error:
-            _LOG.warning("embedding cache not written (%s)", type(error).__name__)
+        if path is not None and self._known:
+            await asyncio.to_thread(_write_vectors, path, dict(self._known))
+
+
+def _read_vectors(path: Path) -> dict[str, Matrix]:
+    if not path.exists():
+        return {}
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
+            keys, rows = data["keys"], data["rows"]
+            return {str(k): np.asarray(r, np.float32) for k, r in zip(keys, rows, strict=True)}
+    except Exception as error:  # a damaged file may raise nearly anything
+        _LOG.warning("embedding cache unreadable, made anew (%s)", type(error).__name__)
+        return {}
+
+
+def _write_vectors(path: Path, known: dict[str, Matrix]) -> None:
+    temporary = path.with_name(f"{path.stem}.{os.getpid()}.{threading.get_ident()}.tmp.npz")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            np.savez(file, keys=np.array(list(known)), rows=np.stack(list(known.values())))
+        temporary.replace(path)
+    except OSError as error:
+        _LOG.warning("embedding cache not written (%s)", type(error).__name__)
 
 
 def _key(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _unit(rows: Any) -> Matrix:
-    matrix = np.asarray(rows, dtype=np.float32)
-    if matrix.ndim != 2 or not np.isfinite(matrix).all():
+def _unit(rows: Any, count: int | None = None) -> Matrix:
+    try:
+        matrix = np.asarray(rows, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise EmbeddingFailed("the provider returned no vectors") from error
+    if matrix.ndim != 2 or count not in (None, len(matrix)) or not np.isfinite(matrix).all():
         raise EmbeddingFailed("the provider returned no usable vectors")
     norms = np.linalg.norm(matrix, axis=1, keepdims=True)
     return np.asarray(matrix / np.where(norms == 0, 1, norms), dtype=np.float32)
@@ -191,7 +207,10 @@ class MatchIndex:
         background: Sequence[str] = (),
     ) -> MatchIndex:
         """Build from (text, label) pairs. Raises `EmbeddingFailed`."""
-        return cls(store, items, background, await _both(store, [text for text, _ in items], background), scale)
+        vectors = await _both(store, [text for text, _ in items], background)
+        if store.provider.is_exact:
+            return cls(store, items, background, vectors, scale)
+        return await asyncio.to_thread(cls, store, items, background, vectors, scale)
 
     def _take(self, vectors: tuple[Matrix, Matrix]) -> None:
         self._provider = self._store.provider.name

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from orchestrator.rails.background import BACKGROUND
 from orchestrator.rails.index import Hit, MatchIndex, VectorStore
 from orchestrator.rails.index import Match as Found
+from orchestrator.rails.lazy_index import LazyIndex
 from orchestrator.rails.model import RailsConfig
 
 _SAFETY_EASE = 0.6
@@ -25,50 +25,44 @@ class IntentMatch:
 
 
 class Knowledge:
-    """The indexes of one configuration, built at first use (or by `prepare`) and shared by all turns."""
+    """The indexes of one configuration, built at first use (or by `prepare`) and shared by all turns.
 
-    def __init__(self, config: RailsConfig, store: VectorStore, rivals: Sequence[str] = ()) -> None:
+    `rivals` are sentences that mean something else; `patience_s` as in `LazyIndex`.
+    """
+
+    def __init__(
+        self,
+        config: RailsConfig,
+        store: VectorStore,
+        rivals: Sequence[str] = (),
+        *,
+        patience_s: float | None = None,
+    ) -> None:
         self.config = config
-        self._rivals = tuple(rivals)
-        self._store = store
-        self._intents: MatchIndex | None = None
-        self._messages: MatchIndex | None = None
-        self._rails: MatchIndex | None = None
-        self._lock = asyncio.Lock()
+        is_exact = store.provider.is_exact
+        examples = [(text, name) for name, texts in config.user_intents.items() for text in texts]
+        background = () if is_exact or not examples else tuple(dict.fromkeys((*BACKGROUND, *rivals)))
+        messages = [(f"{name}: {v.text}", name) for name, vs in config.bot_messages.items() for v in vs[:3]]
+        lines = [(line, name) for name, found in config.rail_lines.items() for line in found]
+        scale = config.settings.similarity_scale
+        self._intents = LazyIndex(
+            store, examples, background=background, scale=scale, patience_s=patience_s, name="intents"
+        )
+        self._messages = LazyIndex(store, messages, scale=scale, patience_s=patience_s, name="bot messages")
+        self._rails = LazyIndex(store, lines, scale=scale, patience_s=patience_s, name="rails")
 
     async def prepare(self) -> None:
         """Build the index of the intents now. Raises `EmbeddingFailed`."""
-        await self.intents()
+        await self._intents.wait()
+
+    async def stop(self) -> None:
+        """End whatever is being built."""
+        for index in (self._intents, self._messages, self._rails):
+            await index.stop()
 
     async def intents(self) -> MatchIndex:
         """Return the index of the examples."""
-        async with self._lock:
-            if self._intents is None:
-                items = [(text, name) for name, texts in self.config.user_intents.items() for text in texts]
-                self._intents = await self._build(items, with_background=bool(items))
-            return self._intents
-
-    async def messages(self) -> MatchIndex:
-        """Return the index of the bot messages."""
-        async with self._lock:
-            if self._messages is None:
-                items = [(f"{name}: {v.text}", name) for name, vs in self.config.bot_messages.items() for v in vs[:3]]
-                self._messages = await self._build(items)
-            return self._messages
-
-    async def rails(self) -> MatchIndex:
-        """Return the index of the rails' lines."""
-        async with self._lock:
-            if self._rails is None:
-                items = [(line, name) for name, lines in self.config.rail_lines.items() for line in lines]
-                self._rails = await self._build(items)
-            return self._rails
-
-    async def _build(self, items: list[tuple[str, str]], *, with_background: bool = False) -> MatchIndex:
-        with_background = with_background and not self._store.provider.is_exact
-        background = tuple(dict.fromkeys((*BACKGROUND, *self._rivals))) if with_background else ()
-        scale = self.config.settings.similarity_scale
-        return await MatchIndex.build(items, self._store, scale=scale, background=background)
+        return await self._intents.get()
 
     async def find_intent(self, text: str) -> IntentMatch | None:
         """Return the intent that is beyond threshold and margin."""
@@ -97,11 +91,11 @@ class Knowledge:
 
     async def near_messages(self, intent: str, count: int = 5) -> list[str]:
         """Return the names of the bot messages nearest to a bot intent, most similar last."""
-        return list(reversed(await (await self.messages()).top_labels(intent, count)))
+        return list(reversed(await (await self._messages.get()).top_labels(intent, count)))
 
     async def near_rails(self, intent: str, count: int = 5, among: Collection[str] | None = None) -> list[str]:
         """Return the names of the rails whose lines are nearest to a user intent, most similar last."""
-        names = await (await self.rails()).top_labels(f"user {intent}", count if among is None else 1000)
+        names = await (await self._rails.get()).top_labels(f"user {intent}", count if among is None else 1000)
         chosen = [n for n in names if among is None or n in among][:count]
         return list(reversed(chosen))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import random
 from collections.abc import Mapping, Sequence
@@ -13,8 +12,9 @@ from orchestrator.rails.background import BACKGROUND
 from orchestrator.rails.embedder import EmbeddingFailed
 from orchestrator.rails.env import Expressions
 from orchestrator.rails.index import Match as Found
-from orchestrator.rails.index import MatchIndex, VectorStore
+from orchestrator.rails.index import VectorStore
 from orchestrator.rails.knowledge import Knowledge
+from orchestrator.rails.lazy_index import LazyIndex
 from orchestrator.rails.model import RailsConfig
 from orchestrator.rails.persist import load_state
 from orchestrator.rails.prompts import Prompts
@@ -29,7 +29,8 @@ class Rails:
 
     `store` outlives a reload, so that only new sentences are embedded. Without a `chooser` the first wording of a bot
     message is taken, as in tests. `persona` tells the model who speaks. `rivals` are sentences that mean something
-    else, such as the examples of flows: an intent has to be nearer than they are.
+    else, such as the examples of flows: an intent has to be nearer than they are. `patience_s`: how long a turn waits
+    for vectors that are still being made, before it goes by characters (None: as long as it takes).
     """
 
     def __init__(
@@ -40,9 +41,10 @@ class Rails:
         persona: str = "",
         chooser: random.Random | None = None,
         rivals: Sequence[str] = (),
+        patience_s: float | None = None,
     ) -> None:
         self.config = config
-        self.knowledge = Knowledge(config, store, rivals)
+        self.knowledge = Knowledge(config, store, rivals, patience_s=patience_s)
         self._rails = config.rail_set()
         self._screens = RailSet(config.rails, can_start=False)
         self._prompts = Prompts(self.knowledge, persona)
@@ -82,6 +84,10 @@ class Rails:
         """Return the intents with their examples."""
         return self.config.user_intents
 
+    async def stop(self) -> None:
+        """End what is being built in the background."""
+        await self.knowledge.stop()
+
     async def prepare(self) -> None:
         """Embed the examples now, so that the first turn does not wait; without a provider nothing happens."""
         try:
@@ -101,28 +107,26 @@ class IndexMatcher:
         threshold: float | None,
         margin: float,
         scale: str,
+        patience_s: float | None = None,
     ) -> None:
-        self._store = store
         self._items = [(text, name) for name, texts in examples.items() for text in texts if text.strip()]
         self._threshold = threshold
         self._margin = margin
-        self._scale = scale
-        self._index: MatchIndex | None = None
-        self._lock = asyncio.Lock()
+        background = () if store.provider.is_exact else BACKGROUND
+        self._index = LazyIndex(
+            store, self._items, background=background, scale=scale, patience_s=patience_s, name="flow examples"
+        )
 
-    async def _built(self) -> MatchIndex:
-        async with self._lock:
-            if self._index is None:
-                background = () if self._store.provider.is_exact else BACKGROUND
-                self._index = await MatchIndex.build(self._items, self._store, scale=self._scale, background=background)
-            return self._index
+    async def stop(self) -> None:
+        """End what is being built in the background."""
+        await self._index.stop()
 
     async def match(self, text: str) -> Match | None:
         """Return the best group if it is above threshold and margin, else None; also None without a provider."""
         if not self._items or not text.strip():
             return None
         try:
-            index = await self._built()
+            index = await self._index.get()
             if self._threshold is None:
                 found = await index.match_auto(text, margin=self._margin)
             else:
@@ -137,7 +141,7 @@ class IndexMatcher:
         if not self._items or not text.strip():
             return ()
         try:
-            index = await self._built()
+            index = await self._index.get()
             names = await index.top_labels(text, count)
             found = [await index.match(text, {name}) for name in names]
         except EmbeddingFailed:
@@ -154,8 +158,9 @@ def _as_match(found: Found) -> Match:
 class IndexMatcherFactory:
     """Implements `dialogue.rails_port.MatcherFactory`: all matchers share one store of vectors."""
 
-    def __init__(self, store: VectorStore) -> None:
+    def __init__(self, store: VectorStore, *, patience_s: float | None = None) -> None:
         self._store = store
+        self._patience_s = patience_s
 
     def __call__(
         self,
@@ -166,4 +171,6 @@ class IndexMatcherFactory:
         scale: str = "cosine",
     ) -> IndexMatcher:
         """Build a matcher; a threshold of None is calibrated against small talk."""
-        return IndexMatcher(self._store, examples, threshold=threshold, margin=margin, scale=scale)
+        return IndexMatcher(
+            self._store, examples, threshold=threshold, margin=margin, scale=scale, patience_s=self._patience_s
+        )

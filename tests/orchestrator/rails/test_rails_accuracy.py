@@ -1,0 +1,113 @@
+"""Accuracy of the shipped intents on sentences nobody saw, calibration, cost, with the real model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.clock import SystemClock
+from orchestrator.contracts.errors import InputError
+from orchestrator.rails.accuracy import accuracy_rows, cost_rows, load_config, load_sentences, measure
+from orchestrator.rails.calibrate import calibrate
+from orchestrator.rails.embedder import LexicalEmbedder, LocalEmbedder
+from orchestrator.rails.index import VectorStore
+from orchestrator.rails.runtime import Rails
+
+ROOT = Path(__file__).parents[3]
+DATA = ROOT / "tests" / "data"
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("vectors")
+
+
+def shipped(store: VectorStore) -> Rails:
+    return Rails(load_config(ROOT / "flow_config" / "rails.yml"), store)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_there_are_enough_sentences_and_none_is_an_example(language: str) -> None:
+    found = load_sentences(DATA / f"rails_sentences_{language}.yml")
+    config = load_config(ROOT / "flow_config" / "rails.yml")
+    assert found.language == language
+    assert set(found.intents) == set(config.user_intents)
+    assert sum(len(t) for t in found.intents.values()) >= 200
+    assert len(set(found.small_talk)) >= 200
+    examples = {text for texts in config.user_intents.values() for text in texts}
+    known = [text for texts in found.intents.values() for text in texts if text in examples]
+    # Such short ones as "I want to die" can hardly be said otherwise.
+    assert len(known) <= 40
+
+
+@pytest.mark.models
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("language, least", [("en", 0.90), ("zh", 0.85)])
+async def test_accuracy_on_the_half_kept_as_test(cache: Path, language: str, least: float) -> None:
+    rails = shipped(VectorStore(LocalEmbedder(threads=2), cache))
+    result = await measure(rails, load_sentences(DATA / f"rails_sentences_{language}.yml").half("test"))
+    assert result.right / result.total >= least, result.missed
+    assert result.wrong / result.total <= 0.02
+    assert len(result.fired) / result.small_talk <= 0.03, result.fired
+    harm = [m for m in result.missed if m[1] == "express self harm"]
+    assert len(harm) <= 2, harm
+
+
+@pytest.mark.models
+@pytest.mark.timeout(600)
+async def test_rows_of_the_bench(cache: Path) -> None:
+    rails = shipped(VectorStore(LocalEmbedder(threads=2), cache))
+    sentences = [load_sentences(DATA / f"rails_sentences_{name}.yml") for name in ("en", "zh")]
+    rows = await accuracy_rows(rails, sentences)
+    assert [r["n"] for r in rows] == [108, 108, 102] * 2
+    assert all("threshold auto 0." in r["condition"] for r in rows)
+    costs = await cost_rows(rails, sentences, SystemClock())
+    assert [c["n"] for c in costs] == [100, 100]
+    keys = {"name", "condition", "n", "p50", "p95", "unit", "budget", "verdict", "source", "stimuli"}
+    assert all(set(row) == keys for row in (*rows, *costs))
+
+
+@pytest.mark.models
+@pytest.mark.timeout(600)
+async def test_calibration_report(cache: Path) -> None:
+    rails = shipped(VectorStore(LocalEmbedder(threads=2), cache))
+    report = await calibrate(rails.config, VectorStore(LocalEmbedder(threads=2), cache))
+    assert json.loads(json.dumps(report.to_json()))["threshold"] == "auto"
+    assert len(report.fired) <= 0.04 * report.small_talk
+    assert {i.intent for i in report.intents} == set(rails.config.user_intents)
+
+
+async def test_calibration_warns_of_intents_that_overlap(talk: Any) -> None:
+    t = talk("""
+user_intents:
+  order tea: [bring me some tea, bring me tea, some tea please]
+  order a hot drink: [bring me some tea now, bring me tea now, some tea now please]
+  leave: [goodbye everyone, I am leaving the house]
+""")
+    report = await calibrate(t.config, VectorStore(LexicalEmbedder()))
+    assert {(o.intent, o.other) for o in report.overlaps} == {
+        ("order tea", "order a hot drink"),
+        ("order a hot drink", "order tea"),
+    }
+    assert any("nearer to" in line for line in report.lines())
+
+
+async def test_calibration_of_a_fixed_threshold_and_of_nothing(talk: Any) -> None:
+    t = talk("user_intents: {a: [alpha beta, alpha gamma]}\nsettings: {similarity_threshold: 0.5}")
+    report = await calibrate(t.config, VectorStore(LexicalEmbedder()))
+    assert report.threshold == 0.5
+    empty = await calibrate(talk("settings: {}").config, VectorStore(LexicalEmbedder()))
+    assert empty.intents == ()
+    assert empty.lines()
+
+
+def test_unreadable_files_are_input_errors(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yml"
+    bad.write_text("[", encoding="utf-8")
+    with pytest.raises(InputError):
+        load_sentences(bad)
+    with pytest.raises(InputError):
+        load_config(bad)
