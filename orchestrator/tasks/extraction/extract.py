@@ -233,9 +233,12 @@ def _numbers(normal: str, now: datetime, chinese: bool) -> Iterator[_Hit]:
         value = _plain_number(match[0])
         if half is not None:
             value += 0.5
+        elif chinese and match[0] == "1" and normal[end:].startswith("半"):
+            yield _Hit(value=0.5, spans=((match.start(), end + 1),))
+            continue
         yield _Hit(value=value, spans=((match.start(), end + (unit.end() if unit else half.end() if half else 0)),))
     if not found:
-        word = re.search(r"一半|半(?!天|小时|点|年)" if chinese else r"\b(?:once|twice|(?:a |one )?half)\b", normal)
+        word = re.search(r"[一1]半|半(?!天|小时|点|年)" if chinese else r"\b(?:once|twice|(?:a |one )?half)\b", normal)
         if word is not None:
             value = {"once": 1, "twice": 2}.get(word[0], 0.5)
             yield _Hit(value=value, spans=(word.span(),))
@@ -282,9 +285,9 @@ def _times(normal: str, now: datetime, chinese: bool) -> Iterator[_Hit]:
 def _datetimes(normal: str, now: datetime, chinese: bool) -> Iterator[_Hit]:
     module = moments_zh if chinese else moments_en
     moments = list(module.find_moments(normal, now))
-    for moment in moments:
-        yield _Hit(value=moment.moment.strftime("%Y-%m-%dT%H:%M"), spans=(moment.span,))
-    if moments:
+    if moments and any(m.moment.time() != now.replace(tzinfo=None, second=0, microsecond=0).time() for m in moments):
+        for moment in moments:
+            yield _Hit(value=moment.moment.strftime("%Y-%m-%dT%H:%M"), spans=(moment.span,))
         return
     dates: list[FoundDate] = list(module.find_dates(normal, now.date()))
     times = _apart(list(module.find_times(normal)), dates)
@@ -294,6 +297,9 @@ def _datetimes(normal: str, now: datetime, chinese: bool) -> Iterator[_Hit]:
             when = resolve_time(found, now, day)
             spans = (*(d.span for d in dates if d.day == day), found.span)
             yield _Hit(value=when.strftime("%Y-%m-%dT%H:%M"), spans=_merged(spans))
+    for moment in moments if not times else ():
+        # whole days from now, without a clock time: the same time of day
+        yield _Hit(value=moment.moment.strftime("%Y-%m-%dT%H:%M"), spans=(moment.span,))
 
 
 def _apart(times: list[FoundTime], dates: list[FoundDate]) -> list[FoundTime]:

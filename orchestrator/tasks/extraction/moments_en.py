@@ -87,6 +87,8 @@ _RULES: list[tuple[str, Callable[[re.Match[str], date], date | None]]] = [
     (r"(?:the )?day before yesterday", lambda m, t: t - timedelta(days=2)),
     (rf"(?:a |1 )?week (?:from|after) (?:on )?(?P<wd>{_WD})\b",
      lambda m, t: weekday_after(t, _WEEKDAYS[m["wd"]]) + timedelta(weeks=1)),
+    (rf"(?:on )?(?P<wd>{_WD}) (?:of )?(?P<when>next|this) week|(?P<when2>next|this) week,? (?:on )?(?P<wd2>{_WD})\b",
+     lambda m, t: weekday_in_week(t, _WEEKDAYS[m["wd"] or m["wd2"]], int("next" in (m["when"], m["when2"])))),
     (r"(?:a|1) week (?:from (?:today|now))|today week", lambda m, t: t + timedelta(days=7)),
     (r"(?:a|1) week from tomorrow", lambda m, t: t + timedelta(days=8)),
     (r"tomorrow|tmrw|tmr", lambda m, t: t + timedelta(days=1)),
@@ -136,6 +138,7 @@ _OCLOCK = r"(?: ?o ?' ?clock| oclock)"
 _TIME_RULES = [
     re.compile(r"(?<![\w.])(?P<word>midday|noon|midnight)(?!\w)"),
     re.compile(rf"(?<![\w.])(?P<rel>half|a quarter|quarter|\d{{1,2}})(?: ?minutes?| ?mins?)? (?P<dir>past|after|to|before|till|til|of) (?P<h>\d{{1,2}}|noon|midnight)(?![\d:.])(?:{_OCLOCK})?{_PART}"),
+    re.compile(rf"(?<![\w.])(?P<rel>half) (?P<dir>)(?P<h>\d{{1,2}})(?![\d:.]| ?(?:minutes|hours|hour|an|a)\b)(?:{_OCLOCK})?{_PART}"),
     re.compile(rf"(?<![\w.:/-])(?P<h>\d{{1,2}}) ?[:.] ?(?P<m>\d\d)(?: ?: ?\d\d)?(?![\d.:]){_PART}"),
     re.compile(rf"(?<![\w.:/-])(?P<h>\d{{1,2}})h(?P<m>\d\d)(?!\w){_PART}"),
     re.compile(rf"(?<![\w.:/-])(?P<h>\d{{1,2}}) (?P<m>[0-5]\d)(?![\d.:]| ?(?:%|percent))(?:{_OCLOCK})?{_PART}(?! (?:minutes|hours|seconds|days))"),
