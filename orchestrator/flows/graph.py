@@ -36,7 +36,10 @@ def check_graph(flow: Flow, nodes: Mapping[str, MapNode], report: Report) -> Non
             continue
         reachable.add(step_id)
         pending.extend(successors(flow, flow.steps[step_id]))
-    complete = all(node_id in flow.steps for node_id in nodes)
+    # with a broken step or link, what seems unreachable may only be cut off
+    complete = all(node_id in flow.steps for node_id in nodes) and all(
+        target in flow.steps for step in flow.steps.values() for target in step.links.targets()
+    )
     for step_id, step in flow.steps.items():
         node = nodes[step_id]
         place = node.get("id") or node

@@ -15,6 +15,7 @@ from orchestrator.flows.reading import as_list, as_map, check_keys, is_empty, re
 from orchestrator.flows.slot_values import coerce
 from orchestrator.flows.source import ListNode, MapNode, Node, Report, ScalarNode, did_you_mean
 from orchestrator.flows.texts import PLACEHOLDER, Text, read_condition, read_text
+from orchestrator.flows.unset import unset_reads
 
 FLOW_KEYS = ("name", "description", "slots", "steps", "examples", "if", "confirm_interrupt", "on_complete")
 
@@ -127,6 +128,23 @@ class FlowChecker:
             self._check(raw)
             raw.is_faulty = raw.is_faulty or _errors(self.report) > before
         self._check_recursion()
+        flows = {raw.id: raw.flow for raw in self.raws.values() if raw.flow is not None}
+        for raw in self.raws.values():
+            if raw.flow is not None and not raw.is_faulty and not raw.flow.is_system:
+                self._warn_unset(raw, raw.flow, flows)
+
+    def _warn_unset(self, raw: RawFlow, flow: Flow, flows: Mapping[str, Flow]) -> None:
+        called = {s.flow for f in flows.values() for s in f.steps.values() if isinstance(s, CallStep)}
+        if flow.id in called:
+            # what its caller has filled is not known here
+            return
+        for step, read in unset_reads(flow, flows, self.slots):
+            node, offset = find_text(raw.nodes[step.id], read.field, ("slots",)) or (raw.nodes[step.id], 0)
+            message = f"the slot {read.field!r} may be unset in this text"
+            if isinstance(node, ScalarNode):
+                self.report.add_inside(node, offset, offset + len(read.field), "maybe_unset", message, severity="warning")
+            else:
+                self.report.add(node, "maybe_unset", message, severity="warning")
 
     def _check(self, raw: RawFlow) -> None:
         for item in as_list(raw.body.get("slots"), Report(), ""):
@@ -168,6 +186,8 @@ class FlowChecker:
                                 suggestion=did_you_mean(target.text, raw.nodes))  # fmt: skip
 
     def _check_step(self, raw: RawFlow, node: MapNode, step: Step) -> None:
+        if isinstance(step, (CollectStep, CallStep)) and raw.id.startswith("system_"):
+            self.report.add(node.get("type") or node, "not_in_system_flow", f"a system flow has no {step.type} steps")
         if isinstance(step, CollectStep):
             self._slot(node.get("slot_name") or node, step.slot)
             slot = self.slots.get(step.slot)
