@@ -64,6 +64,7 @@ class Program:
                 pass
         except queue.Empty:
             self._kill()
+            self._close_pipes()
             raise AssertionError(f"not ready in time: {self.stderr}") from None
         self.ready_after_s = time.monotonic() - began_s
         return self
@@ -75,6 +76,9 @@ class Program:
                 self.process.wait(10)
             except subprocess.TimeoutExpired:
                 self._kill()
+        self._close_pipes()
+
+    def _close_pipes(self) -> None:
         if self._reader is not None:
             self._reader.join(5)
         for pipe in (self.process.stdin, self.process.stdout) if self.process is not None else ():
