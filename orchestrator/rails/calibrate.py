@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.rails.background import BACKGROUND
+from orchestrator.rails.background import BACKGROUND, NEAR_MISSES, OTHER_JOBS
 from orchestrator.rails.index import Match, MatchIndex, VectorStore
 from orchestrator.rails.language import language_of
 from orchestrator.rails.model import RailsConfig, RailSettings
@@ -91,9 +91,8 @@ async def calibrate(config: RailsConfig, store: VectorStore) -> CalibrationRepor
     """Measure the intents of a configuration. Raises `EmbeddingFailed`."""
     items = [(text, name) for name, texts in config.user_intents.items() for text in texts]
     settings = config.settings
-    index = await MatchIndex.build(
-        items, store, scale=settings.similarity_scale, background=BACKGROUND if items else ()
-    )
+    talk, rivals = (BACKGROUND, (*NEAR_MISSES, *OTHER_JOBS)) if items else ((), ())
+    index = await MatchIndex.build(items, store, scale=settings.similarity_scale, background=talk, rivals=rivals)
     is_auto = settings.similarity_threshold is None
     left_out = index.leave_one_out(by_contrast=is_auto)
     reports: list[IntentReport] = []
@@ -128,7 +127,7 @@ async def calibrate(config: RailsConfig, store: VectorStore) -> CalibrationRepor
         thresholds=dict(index.thresholds),
         intents=tuple(reports),
         overlaps=overlaps,
-        small_talk=len(BACKGROUND) if items else 0,
+        small_talk=len(talk) + len(rivals),
         fired=tuple(fired),
     )
 

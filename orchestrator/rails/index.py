@@ -177,13 +177,15 @@ class MatchIndex:
         store: VectorStore,
         items: Sequence[tuple[str, str]],
         background: Sequence[str],
+        rivals: Sequence[str],
         vectors: tuple[Matrix, Matrix],
         scale: str,
     ) -> None:
         self._store = store
         self.texts = tuple(text for text, _ in items)
         self.labels = tuple(label for _, label in items)
-        self.background = tuple(background)
+        self.background = (*background, *rivals)
+        self._ordinary = len(background)
         self.scale = scale
         self._names = list(dict.fromkeys(self.labels))
         places = {name: i for i, name in enumerate(self._names)}
@@ -205,12 +207,17 @@ class MatchIndex:
         *,
         scale: str = "cosine",
         background: Sequence[str] = (),
+        rivals: Sequence[str] = (),
     ) -> MatchIndex:
-        """Build from (text, label) pairs. Raises `EmbeddingFailed`."""
-        vectors = await _both(store, [text for text, _ in items], background)
+        """Build from (text, label) pairs.
+
+        A label has to beat `background` and `rivals` alike; only `background` calibrates the threshold. Raises
+        `EmbeddingFailed`.
+        """
+        vectors = await _both(store, [text for text, _ in items], (*background, *rivals))
         if store.provider.is_exact:
-            return cls(store, items, background, vectors, scale)
-        return await asyncio.to_thread(cls, store, items, background, vectors, scale)
+            return cls(store, items, background, rivals, vectors, scale)
+        return await asyncio.to_thread(cls, store, items, background, rivals, vectors, scale)
 
     def _take(self, vectors: tuple[Matrix, Matrix]) -> None:
         self._provider = self._store.provider.name
@@ -238,7 +245,7 @@ class MatchIndex:
 
     def _calibrated(self, language: str, languages: Sequence[str]) -> float:
         """Return the lift over small talk that all but a few per cent of the small talk itself stays below."""
-        own = [i for i, name in enumerate(languages) if name == language]
+        own = [i for i, name in enumerate(languages) if name == language and i < self._ordinary]
         if len(own) < 10 or not self.texts:
             return MIN_LIFT
         rows = self._centred_talk[own]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from orchestrator.rails.background import BACKGROUND
+from orchestrator.rails.background import BACKGROUND, NEAR_MISSES, OTHER_JOBS
 from orchestrator.rails.index import Hit, MatchIndex, VectorStore
 from orchestrator.rails.index import Match as Found
 from orchestrator.rails.lazy_index import LazyIndex
 from orchestrator.rails.model import RailsConfig
 
-_SAFETY_EASE = 0.6
+_SAFETY_EASE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +41,14 @@ class Knowledge:
         self.config = config
         is_exact = store.provider.is_exact
         examples = [(text, name) for name, texts in config.user_intents.items() for text in texts]
-        background = () if is_exact or not examples else tuple(dict.fromkeys((*BACKGROUND, *rivals)))
+        is_bare = is_exact or not examples
+        background = () if is_bare else BACKGROUND
+        others = () if is_bare else tuple(dict.fromkeys((*NEAR_MISSES, *OTHER_JOBS, *rivals)))
         messages = [(f"{name}: {v.text}", name) for name, vs in config.bot_messages.items() for v in vs[:3]]
         lines = [(line, name) for name, found in config.rail_lines.items() for line in found]
         scale = config.settings.similarity_scale
         self._intents = LazyIndex(
-            store, examples, background=background, scale=scale, patience_s=patience_s, name="intents"
+            store, examples, background=background, rivals=others, scale=scale, patience_s=patience_s, name="intents"
         )
         self._messages = LazyIndex(store, messages, scale=scale, patience_s=patience_s, name="bot messages")
         self._rails = LazyIndex(store, lines, scale=scale, patience_s=patience_s, name="rails")

@@ -25,6 +25,7 @@ class LazyIndex:
         items: Sequence[tuple[str, str]],
         *,
         background: Sequence[str] = (),
+        rivals: Sequence[str] = (),
         scale: str = "cosine",
         patience_s: float | None = None,
         name: str = "index",
@@ -32,6 +33,7 @@ class LazyIndex:
         self._store = store
         self._items = items
         self._background = background
+        self._rivals = rivals
         self._scale = scale
         self._patience_s = patience_s
         self._name = name
@@ -66,9 +68,13 @@ class LazyIndex:
 
     def _building(self) -> asyncio.Task[MatchIndex]:
         if self._task is None:
-            work = MatchIndex.build(self._items, self._store, background=self._background, scale=self._scale)
-            self._task = asyncio.create_task(work, name=f"build {self._name}")
+            self._task = asyncio.create_task(self._build(self._store), name=f"build {self._name}")
         return self._task
+
+    async def _build(self, store: VectorStore) -> MatchIndex:
+        return await MatchIndex.build(
+            self._items, store, background=self._background, rivals=self._rivals, scale=self._scale
+        )
 
     async def _built(self, task: asyncio.Task[MatchIndex]) -> MatchIndex:
         try:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.dialogue.rails_port import Match, RailsHost
-from orchestrator.rails.background import BACKGROUND
+from orchestrator.rails.background import BACKGROUND, NEAR_MISSES
 from orchestrator.rails.embedder import EmbeddingFailed
 from orchestrator.rails.env import Expressions
 from orchestrator.rails.index import Match as Found
@@ -112,9 +112,15 @@ class IndexMatcher:
         self._items = [(text, name) for name, texts in examples.items() for text in texts if text.strip()]
         self._threshold = threshold
         self._margin = margin
-        background = () if store.provider.is_exact else BACKGROUND
+        background, rivals = ((), ()) if store.provider.is_exact else (BACKGROUND, NEAR_MISSES)
         self._index = LazyIndex(
-            store, self._items, background=background, scale=scale, patience_s=patience_s, name="flow examples"
+            store,
+            self._items,
+            background=background,
+            rivals=rivals,
+            scale=scale,
+            patience_s=patience_s,
+            name="flow examples",
         )
 
     async def stop(self) -> None:

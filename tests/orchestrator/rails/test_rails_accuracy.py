@@ -85,7 +85,7 @@ async def test_calibration_warns_of_intents_that_overlap(talk: Any) -> None:
 user_intents:
   order tea: [bring me some tea, bring me tea, some tea please]
   order a hot drink: [bring me some tea now, bring me tea now, some tea now please]
-  leave: [goodbye everyone, I am leaving the house]
+  leave: [goodbye everyone, goodbye everybody, goodbye all of you]
 """)
     report = await calibrate(t.config, VectorStore(LexicalEmbedder()))
     assert {(o.intent, o.other) for o in report.overlaps} == {
