@@ -109,6 +109,7 @@ class Assembly:
         models: AudioModels,
         store: ModelStore,
         must_answer: bool = False,
+        must_be_valid: bool = False,
         wait_for_llm: bool = False,
         on_llm_state: Callable[[str], None] | None = None,
         wrap_llm: Callable[[Llm], Llm] | None = None,
@@ -124,6 +125,8 @@ class Assembly:
         self._policy_paths = [layer / "policy.yml" for layer in options.flow_layers if (layer / "policy.yml").is_file()]
         policy = load_policy(self._policy_paths)
         self.brains = BrainFactory(options.flow_layers, settings, clock, options.data, seed=options.seed)
+        if must_be_valid:
+            self.brains.require_valid()
         self.event_log = EventLog(
             clock, options.events, with_text=options.events_with_text, is_threaded=not timing.is_inline
         )
@@ -165,6 +168,7 @@ class Assembly:
             views=views,
             llm=self.llm,
             make_brain=self.brains.make,
+            remake_brain=self.brains.remake,
             make_pipe=lambda: ReplyText(names),
             policy=policy,
             apology=lambda code, language: failures.sentence(code_of(code), language or settings.languages[0]),

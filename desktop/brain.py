@@ -3,37 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 
+from desktop.paths import cache_dir
 from desktop.settings import Settings
 from orchestrator.clock import Clock
 from orchestrator.contracts.dialogue import Brain, ChatMessage, LlmRequest, TurnContext, TurnInput
-from orchestrator.dialogue.persona_brain import PersonaBrain
+from orchestrator.contracts.errors import InputError
+from orchestrator.dialogue.brain_loading import LoadedBrain, load_folders, make_brain, make_store
+from orchestrator.flows.source import Problem
 from orchestrator.llm.persona import Persona, load_persona_layers
-from orchestrator.llm.prompts import CAPABLE_BUDGET, SMALL_BUDGET, persona_request, warm_up_messages
+from orchestrator.llm.prompts import CAPABLE_BUDGET, SMALL_BUDGET, persona_request, system_text, warm_up_messages
+
+_MOST_HOTWORDS = 4
 
 
 class BrainFactory:
-    """Reads flows, rails and persona; `make` reads them again, for a reload. Raises `InputError` for broken files."""
+    """Reads flows, rails and persona; `make` reads them again, for a reload.
+
+    The vectors of examples outlive a reload, so only what is new is embedded.
+    """
 
     def __init__(
-        self, layers: Sequence[Path], settings: Settings, clock: Clock, data: Path, *, seed: int | None
+        self,
+        layers: Sequence[Path],
+        settings: Settings,
+        clock: Clock,
+        data: Path,
+        *,
+        seed: int | None,
+        executor: Executor | None = None,
     ) -> None:
-        """Read the persona now; the rest when a brain is made."""
+        """Read everything once. Raises `InputError` for a broken persona."""
         self._layers = tuple(layers)
         self._settings = settings
         self._clock = clock
-        self._data = data
+        self._actions = data / "actions"
         self._seed = seed
+        self._store = make_store(cache_dir() / "vectors", executor)
         self.persona = self._read_persona()
-
-    def _read_persona(self) -> Persona:
-        return load_persona_layers([layer / "persona.yml" for layer in self._layers])
+        self.loaded = self._load()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names the character answers to."""
         return self.persona.names
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        """What is wrong in the flows and rails; the faulty parts are left out."""
+        return self.loaded.errors
+
+    def require_valid(self) -> None:
+        """Raise `InputError` flows_invalid, naming the first fault and how many there are."""
+        errors = self.errors
+        if errors:
+            more = f" (and {len(errors) - 1} more: mynah flows check)" if len(errors) > 1 else ""
+            raise InputError("flows_invalid", f"{errors[0]}{more}", part="flows")
 
     def display_name(self, ui_language: str) -> str:
         """Return the character's name in the window's language."""
@@ -41,16 +68,39 @@ class BrainFactory:
 
     def hotwords(self) -> tuple[str, ...]:
         """Return words the recogniser is to expect."""
-        return self.persona.names[:4]
+        return self.persona.names[:_MOST_HOTWORDS]
 
     def warm_messages(self) -> Sequence[ChatMessage]:
         """Return the prompt the offline model evaluates before the first turn."""
         return warm_up_messages(self.persona, self._settings.languages[0])
 
     def make(self) -> Brain:
-        """Make a brain from the files as they are now."""
-        self.persona = self._read_persona()
-        return PersonaBrain(self._persona_request)
+        """Make a brain from what was read last."""
+        return make_brain(
+            self.loaded,
+            self._store,
+            persona_request=self._persona_request,
+            persona=system_text(self.persona, self._settings.languages[0], CAPABLE_BUDGET),
+            clock=self._clock,
+            seed=self._seed,
+        )
+
+    def remake(self) -> Brain:
+        """Read the files again and make a brain. Raises `InputError` if they are faulty: the old brain is to stay."""
+        before = self.persona, self.loaded
+        try:
+            self.persona, self.loaded = self._read_persona(), self._load()
+            self.require_valid()
+        except InputError:
+            self.persona, self.loaded = before
+            raise
+        return self.make()
+
+    def _load(self) -> LoadedBrain:
+        return load_folders(self._layers, actions_folder=self._actions if self._actions.is_dir() else None)
+
+    def _read_persona(self) -> Persona:
+        return load_persona_layers([layer / "persona.yml" for layer in self._layers])
 
     def _persona_request(self, turn: TurnContext, user: TurnInput) -> LlmRequest:
         budget = SMALL_BUDGET if self._settings.llm == "local" else CAPABLE_BUDGET

@@ -49,7 +49,13 @@ def run_headless(options: RunOptions) -> int:
     if over.is_set():
         return code
     assembly = Assembly(
-        options=options, timing=real_timing(clock), views=NoWindow(), models=models, store=store, must_answer=True
+        options=options,
+        timing=real_timing(clock),
+        views=NoWindow(),
+        models=models,
+        store=store,
+        must_answer=True,
+        must_be_valid=True,
     )
     assembly.on_quit(over.set)
     program = RunningProgram(assembly)

@@ -156,6 +156,7 @@ def run_virtual(
         models=loaded,
         store=store,
         must_answer=True,
+        must_be_valid=True,
         wait_for_llm=True,
         wrap_llm=wrap_llm or (lambda llm: PacedLlm(llm, calls, has_fixed_costs=is_seeded)),
     )
@@ -221,6 +222,7 @@ def run_real(options: RunOptions, given: SimulationInput, *, models: AudioModels
         models=loaded,
         store=store,
         must_answer=True,
+        must_be_valid=True,
         wait_for_llm=True,
     )
     assembly.engine.connect_simulation()

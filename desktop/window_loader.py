@@ -42,6 +42,8 @@ def load_program(options: RunOptions, clock: Clock, views: ViewSink, on_quit: Ca
     def build(chosen: RunOptions) -> Assembly:
         assembly = Assembly(options=chosen, timing=real_timing(clock), views=views, models=models, store=store)
         assembly.on_quit(on_quit)
+        for problem in assembly.brains.errors[:3]:
+            views.show(NoticeView(code="flows_invalid", text=str(problem), severity="warning"))
         return assembly
 
     try:

@@ -24,6 +24,7 @@ from orchestrator.contracts.commands import (
     UpdateContext,
 )
 from orchestrator.contracts.dialogue import Brain, Llm, Message, TurnInput
+from orchestrator.contracts.errors import MynahError
 from orchestrator.contracts.events import (
     AppError,
     ContextUpdated,
@@ -75,7 +76,7 @@ class LlmHost(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreParts:
-    """What the composition root hands to the core. `make_brain` is called again on reload."""
+    """What the composition root hands to the core. `remake_brain` reads the configuration again, for a reload."""
 
     clock: Clock
     ids: IdFactory
@@ -85,6 +86,7 @@ class CoreParts:
     views: ViewSink
     llm: LlmHost
     make_brain: Callable[[], Brain]
+    remake_brain: Callable[[], Brain]
     make_pipe: Callable[[], ReplyText]
     policy: Policy
     apology: Callable[[str | None, str | None], str]
@@ -107,6 +109,7 @@ class Core:
         self._brain: Brain | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._session_timer: asyncio.TimerHandle | None = None
+        self._is_reload_wanted = False
         self.ledger = HeardLedger()
         self.history = History(parts.database, parts.clock)
         self._reminders = ReminderClock(database=parts.database, bus=bus, clock=parts.clock)
@@ -250,23 +253,27 @@ class Core:
                 log.warning("no one takes the command %s", type(command).__name__)
 
     def reload(self) -> None:
-        """Read the configuration again, keeping the conversation.
+        """Read the configuration again, keeping the conversation; while an answer is being made it waits for its end.
 
-        Raises nothing: what is broken is reported and the old stays.
+        Raises nothing: what is broken is reported and the old configuration stays.
         """
+        if self.turns.is_settling:
+            self._is_reload_wanted = True
+            return
+        self._is_reload_wanted = False
         parts = self._parts
         try:
-            brain = parts.make_brain()
+            brain = parts.remake_brain()
             if self._brain is not None:
                 brain.load_state(self._brain.dump_state())
-            self._brain = brain
-            if parts.load_policy is not None:
-                policy = parts.load_policy()
-                self.bus.set_policy(policy.table)
-                self.conversation.set_phrases(policy.book(parts.names), policy.times)
-        except Exception as error:
-            log.warning("the configuration could not be read again: %s", type(error).__name__)
-            self._notice("reload_failed", str(error))
+            policy = parts.load_policy() if parts.load_policy is not None else None
+        except MynahError as error:
+            self._notice("reload_failed", error.message)
+            return
+        self._brain = brain
+        if policy is not None:
+            self.bus.set_policy(policy.table)
+            self.conversation.set_phrases(policy.book(parts.names), policy.times)
 
     # --- handlers ---------------------------------------------------------------------------------------
 
@@ -277,6 +284,8 @@ class Core:
 
     def _on_change(self) -> None:
         self.conversation.refresh()
+        if self._is_reload_wanted and not self.turns.is_settling:
+            self.reload()
         if self._session_timer is not None:
             self._session_timer.cancel()
             self._session_timer = None

@@ -256,6 +256,11 @@ class TurnLoop:
         if self._settling:
             await asyncio.wait(set(self._settling), timeout=ACK_LIMIT_S + _END_LIMIT_S)
 
+    @property
+    def is_settling(self) -> bool:
+        """Whether any answer is not yet in history."""
+        return any(not work.generation.settled.is_set() for work in self._work.values())
+
     def input_of(self, generation: Generation) -> str:
         """Return what the user said to get this answer, "" when it is forgotten."""
         work = self._work.get(generation.generation_id)
