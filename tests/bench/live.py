@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from bench.plan import Setting
-from bench.room import Failed, Room, Taken, Talk
+from bench.room import Failed, Room, Taken, Talk, finish
 from bench.rows import Budget, Row, share_row
 from bench.scorer import Heard, Yielding, first_sound, is_sounding, reply_after, speech_level_db, yielding
 from bench.stimuli import BACKCHANNELS, MAKERS, Stimulus, spoken, synthetic, with_inner_pause
@@ -100,8 +100,7 @@ class LiveSection:
                 finally:
                     self._read_events(talk, llm)
                     self._set.keep_events(program.events_path, "live")
-                code, took_s = program.end()
-                self._set.tell.say(f"the program ended with {code} after {took_s:.1f} s")
+                self._set.tell.failures += finish(talk, self._set.tell.say)
 
     def _utterances(self, each: int, *, shortest_s: float = 1.2, longest_s: float) -> Iterable[Stimulus]:
         """Yield `each` utterances of every language in turn."""

@@ -48,14 +48,14 @@ FULL = Plan(
 )
 QUICK = Plan(
     replies=2,
-    interruptions=3,
-    echo_interruptions=2,
-    noises=6,
-    backchannels=3,
-    pauses=2,
-    rule_replies=3,
-    local_replies=3,
-    own_voice_s=5.0,
+    interruptions=2,
+    echo_interruptions=1,
+    noises=4,
+    backchannels=2,
+    pauses=1,
+    rule_replies=2,
+    local_replies=2,
+    own_voice_s=4.0,
     soak_s=60.0,
     bus_s=3.0,
 )

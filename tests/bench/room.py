@@ -163,3 +163,20 @@ class Talk:
     def is_alive(self) -> bool:
         """Whether the program still runs."""
         return self.program.process is not None and self.program.process.poll() is None
+
+
+def finish(talk: Talk, tell: Callable[[str], None]) -> list[str]:
+    """End the program as a user would; returns what its events file or its exit code has wrong.
+
+    The figures measured before stay good, so a fault of the end does not raise.
+    """
+    try:
+        code, took_s = talk.program.end()
+    except (AssertionError, subprocess.TimeoutExpired) as error:
+        problems = [f"the end of the program: {error}"]
+    else:
+        tell(f"the program ended with {code} after {took_s:.1f} s")
+        problems = [] if code == 0 else [f"the program ended with {code}"]
+    for problem in problems:
+        tell(problem)
+    return problems
