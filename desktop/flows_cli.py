@@ -106,7 +106,7 @@ def _load_file(path: Path, actions_folder: Path) -> LoadedBrain:
 def _check(args: argparse.Namespace) -> int:
     loaded = _load(args)
     problems = loaded.problems
-    if args.path is None and not args.flows or args.path is None or args.path.is_dir():
+    if (args.path is None and not args.flows) or args.path is None or args.path.is_dir():
         problems = (*problems, *_test_problems(args.path or _user_folder(args)))
     return _print_problems(problems, args.json)
 
@@ -219,7 +219,9 @@ def _print_results(results: Sequence[TestResult], coverage: dict[str, Any], as_j
     for name, flow in coverage["flows"].items():
         if flow["visited"]:
             missed = f"  not taken: {', '.join(flow['missed'][:6])}" if flow["missed"] else ""
-            print(f"  {name}: {flow['visited']}/{flow['steps']} steps, {flow['taken']}/{flow['branches']} branches{missed}")
+            print(
+                f"  {name}: {flow['visited']}/{flow['steps']} steps, {flow['taken']}/{flow['branches']} branches{missed}"
+            )
 
 
 # --- graph, calibrate ------------------------------------------------------------------------------------
@@ -230,9 +232,14 @@ def _graph(args: argparse.Namespace) -> int:
     flow = loaded.config.flow(args.flow)
     if flow is None:
         hint = did_you_mean(args.flow, loaded.config.flows)
-        raise InputError("flow_unknown", f"there is no sound flow {args.flow!r}" + (f"; did you mean {hint}?" if hint else ""))
+        raise InputError(
+            "flow_unknown", f"there is no sound flow {args.flow!r}" + (f"; did you mean {hint}?" if hint else "")
+        )
     drawing = mermaid(loaded.config, flow)
-    print(json.dumps({"flow": flow.id, "mermaid": drawing}, ensure_ascii=False) if args.json else drawing, end="" if not args.json else "\n")
+    print(
+        json.dumps({"flow": flow.id, "mermaid": drawing}, ensure_ascii=False) if args.json else drawing,
+        end="" if not args.json else "\n",
+    )
     return 0
 
 

@@ -66,4 +66,16 @@ def dumped(data: Any) -> str:
     return yaml.safe_dump(data, allow_unicode=True, sort_keys=False)
 
 
-__all__ = ["FLOWS", "ROOT", "codes", "conversation", "dumped", "load", "parse_source", "places", "runner", "say", "sound"]
+__all__ = [
+    "FLOWS",
+    "ROOT",
+    "codes",
+    "conversation",
+    "dumped",
+    "load",
+    "parse_source",
+    "places",
+    "runner",
+    "say",
+    "sound",
+]

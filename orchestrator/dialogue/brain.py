@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from orchestrator.clock import Clock, SystemClock
 from orchestrator.contracts.dialogue import LlmRequest, TurnContext, TurnInput
 from orchestrator.dialogue.brain_turn import FlowTurn
 from orchestrator.dialogue.example_patterns import ExamplePatterns
@@ -17,7 +18,6 @@ from orchestrator.flows.texts import PLACEHOLDER
 from orchestrator.tasks.actions.builtin import builtin_actions
 from orchestrator.tasks.actions.registry import ActionRegistry
 from orchestrator.tasks.state import SlotValue, State, SystemRun, Task, state_from_json
-from orchestrator.clock import Clock, SystemClock
 
 PersonaRequest = Callable[[TurnContext, TurnInput], LlmRequest]
 
@@ -84,7 +84,9 @@ class FlowBrain:
 
     # --- beyond the protocol ----------------------------------------------------------------------------
 
-    def reload(self, config: FlowConfig, *, rails: RailsPort | None = None, actions: ActionRegistry | None = None) -> None:
+    def reload(
+        self, config: FlowConfig, *, rails: RailsPort | None = None, actions: ActionRegistry | None = None
+    ) -> None:
         """Use a changed configuration; running conversations go on."""
         self.config = config
         if rails is not None:
@@ -171,13 +173,20 @@ def repair(state: State, config: FlowConfig) -> None:
         state.system = None
         flow = config.flow("system_task_canceled")
         if flow is not None:
-            context = {"canceled_flow_id": task.root, "canceled_flow_name": task.root.replace("_", " "), "reason": "gone"}
+            context = {
+                "canceled_flow_id": task.root,
+                "canceled_flow_name": task.root.replace("_", " "),
+                "reason": "gone",
+            }
             state.queue.append(SystemRun(flow=flow.id, step=flow.start, context=context))
     if state.system is not None and not _has_step(config, state.system.flow, state.system.step):
         state.system = None
     state.queue = [r for r in state.queue if _has_step(config, r.flow, r.step)]
     pending = state.pending
-    if pending is not None and any(config.flow(f) is None for f in (*(pending.get("flows") or ()), *([pending["flow"]] if "flow" in pending else []))):
+    if pending is not None and any(
+        config.flow(f) is None
+        for f in (*(pending.get("flows") or ()), *([pending["flow"]] if "flow" in pending else []))
+    ):
         state.pending = None
 
 

@@ -55,12 +55,16 @@ def load_folders(
     return LoadedBrain(config=loaded.config, actions=actions, problems=(*action_problems, *loaded.problems))
 
 
-def make_store(cache_dir: Path | None = None, executor: Executor | None = None, provider: EmbeddingProvider | None = None) -> VectorStore:
+def make_store(
+    cache_dir: Path | None = None, executor: Executor | None = None, provider: EmbeddingProvider | None = None
+) -> VectorStore:
     """Return the store of vectors; it outlives reloads. `provider` defaults to the best local one."""
     return VectorStore(provider or default_embedder(executor), cache_dir)
 
 
-def rails_of(config: FlowConfig, store: VectorStore, *, persona: str = "", seed: int | None = None, is_test: bool = False) -> RailsPort:
+def rails_of(
+    config: FlowConfig, store: VectorStore, *, persona: str = "", seed: int | None = None, is_test: bool = False
+) -> RailsPort:
     """Return the rails of a configuration, or none."""
     if config.rails is None:
         return NoRails()

@@ -269,7 +269,13 @@ class FlowTurn:
         for note in parsed.notes:
             self.trace(note)
         commands = parsed.commands
-        if len(commands) == 1 and commands[0].name not in ("start_flow", "set_slots", "cancel_flow", "resume_flow", "correct_slots"):
+        if len(commands) == 1 and commands[0].name not in (
+            "start_flow",
+            "set_slots",
+            "cancel_flow",
+            "resume_flow",
+            "correct_slots",
+        ):
             await self._talk_command(commands[0])
             return
         applied = self._apply(commands)
@@ -462,7 +468,9 @@ class FlowTurn:
         state.confusions += 1
         attempt = min(state.confusions, 3)
         options = [f.name_in(self.language) for f in list(self._config.user_flows().values())[:4]]
-        run = system_run(self._setting(), "system_cannot_handle", {"attempt": attempt, "reason": reason, "options": options})
+        run = system_run(
+            self._setting(), "system_cannot_handle", {"attempt": attempt, "reason": reason, "options": options}
+        )
         offers_stop = attempt == 3 and state.active is not None
         if attempt == 3:
             state.confusions = 0
@@ -661,7 +669,9 @@ class FlowTurn:
         return text
 
     async def _speak_task_stream(self, chunks: AsyncIterator[str], speech: Speech) -> str:
-        message = self._message("", speech.source, asks=speech.asks, place=speech.place, interruptible=speech.interruptible)
+        message = self._message(
+            "", speech.source, asks=speech.asks, place=speech.place, interruptible=speech.interruptible
+        )
         text = await self._turn.reply.stream(chunks, message, self._guard())
         index = next(i for i, m in enumerate(self._messages) if m.key == message.key)
         self._messages[index] = replace(self._messages[index], text=text)
@@ -713,7 +723,10 @@ class FlowTurn:
         if response.prompt is None:
             return ""
         known = prompt_names(
-            names, history=history_text(self._turn.history, self.language), user_message=self._text, current_response=rendered
+            names,
+            history=history_text(self._turn.history, self.language),
+            user_message=self._text,
+            current_response=rendered,
         )
         return str(response.prompt.render(known, self.language).value)
 
@@ -734,7 +747,9 @@ class FlowTurn:
 
     # --- actions ----------------------------------------------------------------------------------------
 
-    async def _perform(self, name: str, args: Mapping[str, Any], key: str, timeout_s: float, place: tuple[str, str]) -> tuple[ActionOutcome, ActionResult]:
+    async def _perform(
+        self, name: str, args: Mapping[str, Any], key: str, timeout_s: float, place: tuple[str, str]
+    ) -> tuple[ActionOutcome, ActionResult]:
         action = self._brain.actions.get(name)
         self.report.actions.append({"name": name, "args": dict(args)})
         if action is None:
@@ -745,7 +760,11 @@ class FlowTurn:
             now=self._turn.now, language=self.language, key=key, timeout_s=timeout_s, flow=place[0], step=place[1],
         )  # fmt: skip
         outcome, result = await run_action(action, context, args)
-        self.emit(FlowActionRan(name=name, outcome="ok" if outcome.ok else "timeout" if outcome.error == "timeout" else "failed"))
+        self.emit(
+            FlowActionRan(
+                name=name, outcome="ok" if outcome.ok else "timeout" if outcome.error == "timeout" else "failed"
+            )
+        )
         if outcome.ok:
             if action.effect == "write":
                 self._effects += 1
@@ -766,10 +785,16 @@ class FlowTurn:
             return RunResult(ok=bool(applied.accepted), slot_updates={})
         outcome, result = await self._perform(step.action, args, key, step.timeout_s, place)
         action = self._brain.actions.get(step.action)
-        label = action.label(args, self.language) if outcome.ok and action is not None and action.effect == "write" else None
+        label = (
+            action.label(args, self.language)
+            if outcome.ok and action is not None and action.effect == "write"
+            else None
+        )
         return RunResult(ok=outcome.ok, slot_updates=result.slot_updates, label=label, error=outcome.error)
 
-    async def run_action(self, name: str, args: Mapping[str, Any], *, key: str, timeout_s: float = 10.0) -> ActionOutcome:
+    async def run_action(
+        self, name: str, args: Mapping[str, Any], *, key: str, timeout_s: float = 10.0
+    ) -> ActionOutcome:
         """Run an action of a rail."""
         if name == "start_flow":
             self.report.actions.append({"name": name, "args": dict(args)})

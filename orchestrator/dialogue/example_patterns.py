@@ -111,7 +111,9 @@ class ExamplePatterns:
 def inferred(config: FlowConfig, flow: Flow, text: str, now: datetime) -> dict[str, Any]:
     """Return moments and durations that stand in a sentence which starts a flow, for the slots that wait for them."""
     waiting = [
-        config.slots[s.slot] for s in flow.steps.values() if isinstance(s, CollectStep) and config.slots[s.slot].type in _INFERRED
+        config.slots[s.slot]
+        for s in flow.steps.values()
+        if isinstance(s, CollectStep) and config.slots[s.slot].type in _INFERRED
     ]
     kinds = [slot.type for slot in waiting]
     values: dict[str, Any] = {}

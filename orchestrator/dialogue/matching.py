@@ -11,7 +11,12 @@ class ExactMatcher:
     """Finds the group that has the very sentence among its examples."""
 
     def __init__(
-        self, examples: Mapping[str, Sequence[str]], *, threshold: float | None = None, margin: float = 0.03, scale: str = "cosine"
+        self,
+        examples: Mapping[str, Sequence[str]],
+        *,
+        threshold: float | None = None,
+        margin: float = 0.03,
+        scale: str = "cosine",
     ) -> None:
         """Take the examples; threshold, margin and scale mean nothing here."""
         self._names: dict[str, str] = {}
@@ -30,4 +35,7 @@ class ExactMatcher:
         names = list(dict.fromkeys(self._names.values()))
         if found is not None:
             names = [found.name, *(n for n in names if n != found.name)]
-        return [Match(name=n, score=1.0 if found is not None and n == found.name else 0.0, margin=None, by="exact") for n in names[:count]]
+        return [
+            Match(name=n, score=1.0 if found is not None and n == found.name else 0.0, margin=None, by="exact")
+            for n in names[:count]
+        ]

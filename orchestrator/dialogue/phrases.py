@@ -12,8 +12,12 @@ _LEAD_EN = re.compile(
     r"^(?:(?:um|uh|er|well|oh|no|nope|ok|okay|please|hey|sorry|wait|actually|you know what|lets|let us|can you|could you|can we|could we|"
     r"i want to|i would like to|id like to|i wanna|just|so|then|and|but|hmm|hm|alright|now)\s+)+"
 )
-_TAIL_EN = re.compile(r"(?:\s+(?:please|thanks|thank you|now|then|for now|ok|okay|instead|after all|right now|mynah|will you))+$")
-_LEAD_ZH = re.compile(r"^(?:嗯|呃|额|那|那就|哦|噢|唉|哎|诶|好吧|好的|请|麻烦|麻烦你|帮我|给我|我想|我要|我们|咱们|不好意思|对不起|等等|不|还是|先|就|你)+")
+_TAIL_EN = re.compile(
+    r"(?:\s+(?:please|thanks|thank you|now|then|for now|ok|okay|instead|after all|right now|mynah|will you))+$"
+)
+_LEAD_ZH = re.compile(
+    r"^(?:嗯|呃|额|那|那就|哦|噢|唉|哎|诶|好吧|好的|请|麻烦|麻烦你|帮我|给我|我想|我要|我们|咱们|不好意思|对不起|等等|不|还是|先|就|你)+"
+)
 _TAIL_ZH = re.compile(r"(?:吧|了|啊|呀|哦|呢|嘛|啦|谢谢|好了|好吗|行吗|可以吗)+$")
 
 _CANCEL_EN = frozenset(
@@ -24,14 +28,63 @@ _CANCEL_EN = frozenset(
     lets forget it|lets drop it|forget the whole thing|cancel the whole thing|lets cancel|cancel please|end this|end it|stop this task""".replace("\n", "").replace("    ", "").split("|")
 )  # fmt: skip
 _SOFT_CANCEL_EN = frozenset(
-    "never mind|nevermind|forget it|forget that|drop it|leave it|dont bother|lets not|no more|quit|exit|stop it|stop that|end it".split("|")
+    [
+        "never mind",
+        "nevermind",
+        "forget it",
+        "forget that",
+        "drop it",
+        "leave it",
+        "dont bother",
+        "lets not",
+        "no more",
+        "quit",
+        "exit",
+        "stop it",
+        "stop that",
+        "end it",
+    ]
 )
 _CANCEL_ZH = frozenset(
-    """取消 取消掉 取消它 取消这个 取消任务 取消这个任务 都取消 全部取消 算了 算了算了 算了不要 算了不用 算了不做 算了不弄 不要弄 别弄 不弄 不做 不办 不想弄 不想做 不想办 别问 别再问 不要再问 停止任务 终止 终止任务
-    放弃 我放弃 退出 结束 结束任务 结束吧 我改主意 改主意 改变主意 我改变主意 不搞 别搞 不想继续 不继续 不想说 中止 撤销 作废 不弄这个 不要做 别做 当我没说 当没说 就当我没说 不想要 不订 不设 不设置 不想设 不用弄 不用做 不用问 不用办 停下来不做""".split()
+    ["取消", "取消掉", "取消它", "取消这个", "取消任务", "取消这个任务", "都取消", "全部取消", "算了", "算了算了", "算了不要", "算了不用", "算了不做", "算了不弄", "不要弄", "别弄", "不弄", "不做", "不办", "不想弄", "不想做", "不想办", "别问", "别再问", "不要再问", "停止任务", "终止", "终止任务", "放弃", "我放弃", "退出", "结束", "结束任务", "结束吧", "我改主意", "改主意", "改变主意", "我改变主意", "不搞", "别搞", "不想继续", "不继续", "不想说", "中止", "撤销", "作废", "不弄这个", "不要做", "别做", "当我没说", "当没说", "就当我没说", "不想要", "不订", "不设", "不设置", "不想设", "不用弄", "不用做", "不用问", "不用办", "停下来不做"]
 )  # fmt: skip
-_SOFT_CANCEL_ZH = frozenset("算了 算了算了 退出 结束 结束吧 当我没说 当没说 不做 不弄 不搞 不办 别问 不设 不订".split())
-_NO_LIKE = frozenset("不要弄 不做 不弄 不想弄 不想做 不订 不设 不用弄 不用做 lets not dont bother no more".split()) | {"lets not", "dont bother", "no more"}
+_SOFT_CANCEL_ZH = frozenset(
+    [
+        "算了",
+        "算了算了",
+        "退出",
+        "结束",
+        "结束吧",
+        "当我没说",
+        "当没说",
+        "不做",
+        "不弄",
+        "不搞",
+        "不办",
+        "别问",
+        "不设",
+        "不订",
+    ]
+)
+_NO_LIKE = frozenset(
+    [
+        "不要弄",
+        "不做",
+        "不弄",
+        "不想弄",
+        "不想做",
+        "不订",
+        "不设",
+        "不用弄",
+        "不用做",
+        "lets",
+        "not",
+        "dont",
+        "bother",
+        "no",
+        "more",
+    ]
+) | {"lets not", "dont bother", "no more"}
 
 _SKIP_EN = frozenset(
     """skip|skip it|skip that|skip this|skip this one|skip that one|skip this question|skip the question|skip that question|pass|pass on that|
@@ -40,8 +93,7 @@ _SKIP_EN = frozenset(
     id rather not say|i would rather not say|i prefer not to say|prefer not to say|go to the next question""".replace("\n", "").replace("    ", "").split("|")
 )  # fmt: skip
 _SKIP_ZH = frozenset(
-    """跳过 跳过这个 跳过这题 跳过这一题 跳过这个问题 跳过这一步 跳过去 略过 略过这个 过 下一个 下一题 下一个问题 下一步 不填 不填这个 留空 空着 先空着 无所谓 随便 都行 都可以 不说 不想说 不想回答 不回答 这个不说 这个跳过 这题跳过 这个问题跳过 先跳过 省略
-    不方便说 换下一个 换下一题 这个不填""".split()
+    ["跳过", "跳过这个", "跳过这题", "跳过这一题", "跳过这个问题", "跳过这一步", "跳过去", "略过", "略过这个", "过", "下一个", "下一题", "下一个问题", "下一步", "不填", "不填这个", "留空", "空着", "先空着", "无所谓", "随便", "都行", "都可以", "不说", "不想说", "不想回答", "不回答", "这个不说", "这个跳过", "这题跳过", "这个问题跳过", "先跳过", "省略", "不方便说", "换下一个", "换下一题", "这个不填"]
 )  # fmt: skip
 _REPEAT_EN = frozenset(
     """repeat|repeat that|repeat it|repeat the question|repeat your question|say the question again|ask again|ask me again|what was the question|
@@ -52,20 +104,41 @@ _REPEAT_EN = frozenset(
     can you say that again|could you say that again""".replace("\n", "").replace("    ", "").split("|")
 )  # fmt: skip
 _REPEAT_ZH = frozenset(
-    """重复 重复一遍 重复一下 重复问题 再问一遍 再问一次 再说一遍 再说一次 再讲一遍 你再说一遍 再说一下 问题是什么 你问什么 你问的是什么 你刚才问什么 刚才问什么 你刚才说什么 你说什么 什么问题 没听清 没听清楚 我没听清 我没听清楚 没听到 我没听到 没听见 没听懂 我没听懂 我没听见
-    啥 什么 你说啥 刚才说什么 刚才的问题是什么 问题再说一遍 把问题再说一遍 再来一遍 重新问一遍 重问 刚刚问什么 你刚刚问什么 刚刚说什么 你刚刚说什么""".split()
+    ["重复", "重复一遍", "重复一下", "重复问题", "再问一遍", "再问一次", "再说一遍", "再说一次", "再讲一遍", "你再说一遍", "再说一下", "问题是什么", "你问什么", "你问的是什么", "你刚才问什么", "刚才问什么", "你刚才说什么", "你说什么", "什么问题", "没听清", "没听清楚", "我没听清", "我没听清楚", "没听到", "我没听到", "没听见", "没听懂", "我没听懂", "我没听见", "啥", "什么", "你说啥", "刚才说什么", "刚才的问题是什么", "问题再说一遍", "把问题再说一遍", "再来一遍", "重新问一遍", "重问", "刚刚问什么", "你刚刚问什么", "刚刚说什么", "你刚刚说什么"]
 )  # fmt: skip
 _RESUME_EN = re.compile(
     r"^(?:resume|continue|go on|carry on|proceed|back|go back|return|get back|lets get back|lets go back|lets continue|pick up|lets resume|lets return)"
     r"(?: with| to| on)?(?: the| that| my| our)?(?P<what>.*)$"
 )
-_RESUME_ZH = re.compile(r"^(?:继续|恢复|接着|回到|回去|重新开始|接着做|继续做|继续刚才的?|接着刚才的?|回到刚才的?|恢复刚才的?)(?:做|弄|办|填|玩|设|设置|进行|那个|我的|之前的|刚才的|上次的)*(?P<what>.*)$")
+_RESUME_ZH = re.compile(
+    r"^(?:继续|恢复|接着|回到|回去|重新开始|接着做|继续做|继续刚才的?|接着刚才的?|回到刚才的?|恢复刚才的?)(?:做|弄|办|填|玩|设|设置|进行|那个|我的|之前的|刚才的|上次的)*(?P<what>.*)$"
+)
 _CANCEL_NAMED_EN = re.compile(
     r"^(?:cancel|abort|stop|quit|forget|drop|call off|end|scrap|i dont want|i dont need|no more)(?: about| with)?(?: the| that| my| this| our| a| an)? (?P<what>.+)$"
 )
-_CANCEL_NAMED_ZH = re.compile(r"^(?:取消|放弃|终止|停止|结束|退出|不要|不做|不想要|撤销|别做|不用)(?:掉|这个|那个|我的|刚才的|了)*(?P<what>.+)$")
-_CANCEL_NAMED_ZH_TAIL = re.compile(r"^(?:把|将)?(?P<what>.+?)(?:给|都)?(?:取消|撤销|不要了|算了|停掉|不做了|作废)(?:掉|了)*$")
-_ANY_TASK = frozenset("task job thing one it that this 任务 事情 事 那个 这个 它 那件事 刚才".split()) | {"", "last one", "other one", "other task", "other thing", "earlier task", "previous task", "刚才的事", "刚才那个", "之前的任务", "上一个", "之前的", "刚才的任务"}
+_CANCEL_NAMED_ZH = re.compile(
+    r"^(?:取消|放弃|终止|停止|结束|退出|不要|不做|不想要|撤销|别做|不用)(?:掉|这个|那个|我的|刚才的|了)*(?P<what>.+)$"
+)
+_CANCEL_NAMED_ZH_TAIL = re.compile(
+    r"^(?:把|将)?(?P<what>.+?)(?:给|都)?(?:取消|撤销|不要了|算了|停掉|不做了|作废)(?:掉|了)*$"
+)
+_ANY_TASK = frozenset(
+    ["task", "job", "thing", "one", "it", "that", "this", "任务", "事情", "事", "那个", "这个", "它", "那件事", "刚才"]
+) | {
+    "",
+    "last one",
+    "other one",
+    "other task",
+    "other thing",
+    "earlier task",
+    "previous task",
+    "刚才的事",
+    "刚才那个",
+    "之前的任务",
+    "上一个",
+    "之前的",
+    "刚才的任务",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +175,9 @@ def match_phrase(text: str, *, asks_yes_no: bool = False) -> PhraseCommand | Non
     if not forms or len(forms[0]) > 60:
         return None
     cancel, soft, skip, repeat = (
-        (_CANCEL_ZH, _SOFT_CANCEL_ZH, _SKIP_ZH, _REPEAT_ZH) if chinese else (_CANCEL_EN, _SOFT_CANCEL_EN, _SKIP_EN, _REPEAT_EN)
+        (_CANCEL_ZH, _SOFT_CANCEL_ZH, _SKIP_ZH, _REPEAT_ZH)
+        if chinese
+        else (_CANCEL_EN, _SOFT_CANCEL_EN, _SKIP_EN, _REPEAT_EN)
     )
     for form in forms:
         if form in cancel and not (asks_yes_no and form in _NO_LIKE):
@@ -129,7 +204,10 @@ def _with_name(forms: list[str], chinese: bool) -> PhraseCommand | None:
 
 def _trimmed(what: str, chinese: bool) -> str:
     if chinese:
-        return re.sub(r"^(?:那个|这个|我的|刚才的|之前的|的)+|(?:任务|流程|吧|了|的事|这件事|那件事)+$", "", what.strip()) or what.strip()
+        return (
+            re.sub(r"^(?:那个|这个|我的|刚才的|之前的|的)+|(?:任务|流程|吧|了|的事|这件事|那件事)+$", "", what.strip())
+            or what.strip()
+        )
     return re.sub(r"^(?:the|my|that|this|our) | (?:task|flow|please|thing|again)$", "", what.strip())
 
 
@@ -163,7 +241,9 @@ def find_flow(what: str, flows: Iterable[tuple[str, tuple[str, ...]]], *, fuzzy:
 
 def _overlap(wanted_en: str, wanted_zh: str, name_en: str, name_zh: str) -> bool:
     if CJK.search(name_zh):
-        return len(wanted_zh) >= 2 and CJK.search(wanted_zh) is not None and (wanted_zh in name_zh or name_zh in wanted_zh)
+        return (
+            len(wanted_zh) >= 2 and CJK.search(wanted_zh) is not None and (wanted_zh in name_zh or name_zh in wanted_zh)
+        )
     words = set(name_en.split()) - {"a", "an", "the", "my", "set", "start", "request"}
     said = set(wanted_en.split())
     return bool(words) and bool(said) and (words <= said or bool(said <= set(name_en.split())))
@@ -201,8 +281,20 @@ _CORRECT_ZH: list[re.Pattern[str]] = [
     re.compile(r"^不是(?P<old>[^，,]+?)[，,]?(?:而)?是(?P<value>.+?)(?P<about>)$"),
     re.compile(r"^(?:不对不对|不对|等等不对|哦不|啊不|说错了|不不不|不不)[，,]?(?:是)?(?P<value>.+?)(?P<about>)$"),
 ]  # fmt: skip
-_WRONG = frozenset("thats wrong|that is wrong|thats not right|that is not right|wrong|i made a mistake|i said it wrong|i misspoke|thats incorrect".split("|"))
-_WRONG_ZH = frozenset("不对 错了 说错了 我说错了 不是这个 弄错了 搞错了 我弄错了 我搞错了".split())
+_WRONG = frozenset(
+    [
+        "thats wrong",
+        "that is wrong",
+        "thats not right",
+        "that is not right",
+        "wrong",
+        "i made a mistake",
+        "i said it wrong",
+        "i misspoke",
+        "thats incorrect",
+    ]
+)
+_WRONG_ZH = frozenset(["不对", "错了", "说错了", "我说错了", "不是这个", "弄错了", "搞错了", "我弄错了", "我搞错了"])
 
 
 def match_correction(text: str) -> Correction | None:
@@ -219,7 +311,9 @@ def match_correction(text: str) -> Correction | None:
 
 
 def _correct_en(text: str) -> Correction | None:
-    folded = re.sub(r"\s+", " ", re.sub(r"[^\w\s:./%+-]+", " ", text.casefold().replace("’", "'").replace("'", ""))).strip(" .")
+    folded = re.sub(
+        r"\s+", " ", re.sub(r"[^\w\s:./%+-]+", " ", text.casefold().replace("’", "'").replace("'", ""))
+    ).strip(" .")
     if folded in _WRONG:
         return Correction(about="", value="")
     found = _first(_CORRECT_EN, folded)
@@ -249,4 +343,27 @@ def backchannel_only(text: str) -> bool:
     return folded in _SOUNDS
 
 
-_SOUNDS = frozenset("mm|mhm|mm hm|hm|hmm|uh|um|er|ah|oh|uh huh|嗯|嗯嗯|呃|额|啊|哦|噢|唔|嗯哼".split("|"))
+_SOUNDS = frozenset(
+    [
+        "mm",
+        "mhm",
+        "mm hm",
+        "hm",
+        "hmm",
+        "uh",
+        "um",
+        "er",
+        "ah",
+        "oh",
+        "uh huh",
+        "嗯",
+        "嗯嗯",
+        "呃",
+        "额",
+        "啊",
+        "哦",
+        "噢",
+        "唔",
+        "嗯哼",
+    ]
+)

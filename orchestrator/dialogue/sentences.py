@@ -4,7 +4,10 @@ from __future__ import annotations
 
 _SENTENCES: dict[str, tuple[str, str]] = {
     "bounds": ("I seem to be going in circles, so I've stopped that.", "我好像在原地打转，先停下了。"),
-    "nowhere": ("I don't know how to go on here, so I've stopped {name}.", "我不知道接下来该怎么办，所以停下了{name}。"),
+    "nowhere": (
+        "I don't know how to go on here, so I've stopped {name}.",
+        "我不知道接下来该怎么办，所以停下了{name}。",
+    ),
     "gone": ("{name} has been changed meanwhile, so I've stopped it.", "{name}已经改动过了，所以我停下了它。"),
     "errors": ("It still doesn't work, so I've stopped {name}.", "还是不行，所以我停下了{name}。"),
     "attempts": ("Let's leave {name} for now.", "{name}先放一放吧。"),

@@ -100,7 +100,11 @@ class Understander:
         if found is not None and found.is_strict:
             return Decision(answer="yes" if found.value else "no", rest=found.rest)
         phrase = match_phrase(text)
-        if phrase is not None and phrase.kind == "cancel" and kind in ("resume", "clarify", "confirm_interrupt", "confirm_action"):
+        if (
+            phrase is not None
+            and phrase.kind == "cancel"
+            and kind in ("resume", "clarify", "confirm_interrupt", "confirm_action")
+        ):
             return Decision(answer="no")
         return None
 
@@ -198,7 +202,9 @@ class Understander:
         for slot_id in newest:
             slot = self.config.slots[slot_id]
             if slot.is_free_text:
-                if values[slot_id].turn == newest_turn and (question is None or not self.config.slots[question.slot].is_free_text):
+                if values[slot_id].turn == newest_turn and (
+                    question is None or not self.config.slots[question.slot].is_free_text
+                ):
                     return slot_id
             elif self._typed_value(slot, value) is not None:
                 return slot_id

@@ -204,10 +204,8 @@ class _Matcher:
             return last or (name == "AT_END" and self.multiline and text[at] == "\n")
         before = at > 0 and _is_word(text[at - 1])
         after = at < len(text) and _is_word(text[at])
-        return (
-            (before != after) == name.endswith("_BOUNDARY")
-            and not name.endswith("NON_BOUNDARY")
-            or (name.endswith("NON_BOUNDARY") and before == after)
+        return ((before != after) == name.endswith("_BOUNDARY") and not name.endswith("NON_BOUNDARY")) or (
+            name.endswith("NON_BOUNDARY") and before == after
         )
 
 

@@ -142,7 +142,9 @@ class FlowChecker:
             node, offset = find_text(raw.nodes[step.id], read.field, ("slots",)) or (raw.nodes[step.id], 0)
             message = f"the slot {read.field!r} may be unset in this text"
             if isinstance(node, ScalarNode):
-                self.report.add_inside(node, offset, offset + len(read.field), "maybe_unset", message, severity="warning")
+                self.report.add_inside(
+                    node, offset, offset + len(read.field), "maybe_unset", message, severity="warning"
+                )
             else:
                 self.report.add(node, "maybe_unset", message, severity="warning")
 
@@ -170,7 +172,13 @@ class FlowChecker:
 
     def _check_examples(self, raw: RawFlow) -> None:
         node = raw.body.get("examples")
-        lists = [node] if isinstance(node, ListNode) else [v for _, v in node.entries.values()] if isinstance(node, MapNode) else []
+        lists = (
+            [node]
+            if isinstance(node, ListNode)
+            else [v for _, v in node.entries.values()]
+            if isinstance(node, MapNode)
+            else []
+        )
         for item in [i for found in lists if isinstance(found, ListNode) for i in found.items]:
             for match in PLACEHOLDER.finditer(item.text) if isinstance(item, ScalarNode) else ():
                 if match[1] not in self.slot_ids:

@@ -25,7 +25,10 @@ _RESPONSE: Schema = {
         }},
     ],
 }  # fmt: skip
-_CONDITION: Schema = {"type": ["string", "boolean", "number"], "description": "an expression over slots, context, world, vars, user, now"}
+_CONDITION: Schema = {
+    "type": ["string", "boolean", "number"],
+    "description": "an expression over slots, context, world, vars, user, now",
+}
 _LINKS: Schema = {
     "oneOf": [
         {"type": "string", "description": "the id of a step"},

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, time
 from typing import Any
 
 from orchestrator.flows.model import Slot
@@ -28,8 +28,50 @@ class Coerced:
     note: str | None = None
 
 
-TRUE_WORDS = frozenset("true yes y on ok okay yeah yep sure 是 是的 对 对的 好 好的 嗯 行 可以 有 真".split())
-FALSE_WORDS = frozenset("false no n off nope nah 否 不 不是 不对 不要 不行 没有 不用 假 不可以".split())
+TRUE_WORDS = frozenset(
+    [
+        "true",
+        "yes",
+        "y",
+        "on",
+        "ok",
+        "okay",
+        "yeah",
+        "yep",
+        "sure",
+        "是",
+        "是的",
+        "对",
+        "对的",
+        "好",
+        "好的",
+        "嗯",
+        "行",
+        "可以",
+        "有",
+        "真",
+    ]
+)
+FALSE_WORDS = frozenset(
+    [
+        "false",
+        "no",
+        "n",
+        "off",
+        "nope",
+        "nah",
+        "否",
+        "不",
+        "不是",
+        "不对",
+        "不要",
+        "不行",
+        "没有",
+        "不用",
+        "假",
+        "不可以",
+    ]
+)
 
 
 def _text(value: Any) -> Any:

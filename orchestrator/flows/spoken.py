@@ -31,7 +31,9 @@ def spoken(value: Any, kind: str | None = None, *, language: str | None = None, 
     if isinstance(value, datetime):
         return _moment(value.strftime("%Y-%m-%dT%H:%M"), chinese, now) or str(value)
     if isinstance(value, (date, time)):
-        return _moment(value.isoformat()[:10] if isinstance(value, date) else value.strftime("%H:%M"), chinese, now) or ""
+        return (
+            _moment(value.isoformat()[:10] if isinstance(value, date) else value.strftime("%H:%M"), chinese, now) or ""
+        )
     if isinstance(value, str):
         return _moment(value, chinese, now) or value
     if isinstance(value, float) and value == int(value):

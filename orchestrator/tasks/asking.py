@@ -133,7 +133,11 @@ class Asking:
             ex.host.trace(f"{step.id}: {trace}")
         reference = len(self._responses)
         self._responses[reference] = response
-        shown: dict[str, Any] = {"mode": response.mode, "text": rendered.value if rendered is not None else None, "ref": reference}
+        shown: dict[str, Any] = {
+            "mode": response.mode,
+            "text": rendered.value if rendered is not None else None,
+            "ref": reference,
+        }
         slot = ex.setting.config.slots[step.slot]
         context = {
             "slot_name": step.slot, "slot_label": slot.label_in(ex.host.language), "response": shown, "attempt": count,

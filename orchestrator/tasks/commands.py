@@ -153,7 +153,9 @@ def _read_flow(
     return Command(name=name, flow=flow, by=by), [], []
 
 
-def _read_clarify(item: Mapping[str, Any], config: FlowConfig, by: str) -> tuple[Command | None, list[Dropped], list[str]]:
+def _read_clarify(
+    item: Mapping[str, Any], config: FlowConfig, by: str
+) -> tuple[Command | None, list[Dropped], list[str]]:
     flows = item.get("flows")
     if not isinstance(flows, list) or not flows:
         return None, [Dropped(command=dict(item), reason="flows must be a list of flows")], []

@@ -9,7 +9,16 @@ from orchestrator.contracts.events import FlowActionRan, FlowSlotChanged, Payloa
 from orchestrator.flows.model import ActionStep, CallStep, CollectStep, Flow, Links, Response, SetSlotsStep, Step
 from orchestrator.flows.slot_values import coerce
 from orchestrator.tasks.asking import Asking
-from orchestrator.tasks.processor import MAX_TRAIL, Setting, SlotChange, current_step, name_of, new_task, put_slot, system_run
+from orchestrator.tasks.processor import (
+    MAX_TRAIL,
+    Setting,
+    SlotChange,
+    current_step,
+    name_of,
+    new_task,
+    put_slot,
+    system_run,
+)
 from orchestrator.tasks.speech import RunResult, Speech
 from orchestrator.tasks.state import State, SystemRun, Task
 
@@ -66,7 +75,9 @@ class ExecutorHost(Protocol):
 class Executor:
     """Runs one turn's share of the flows on a working state."""
 
-    def __init__(self, state: State, setting: Setting, host: ExecutorHost, *, ask: str = "repeat", offer_due: bool = False) -> None:
+    def __init__(
+        self, state: State, setting: Setting, host: ExecutorHost, *, ask: str = "repeat", offer_due: bool = False
+    ) -> None:
         """`ask` says how the question that is open at the start is asked again: repeat, unrecognized, silence."""
         self.state = state
         self.setting = setting
@@ -142,7 +153,9 @@ class Executor:
             self.host.emit(FlowActionRan(name=step.action, outcome="ok" if ok else "failed"))
         else:
             args = self._args(step, names)
-            result = await self.host.run_task_action(step, args, f"{self.state.origin}:{run.flow}:{self.state.turn}:{step.id}")
+            result = await self.host.run_task_action(
+                step, args, f"{self.state.origin}:{run.flow}:{self.state.turn}:{step.id}"
+            )
             ok = result.ok
             self._take_updates(result.slot_updates)
         if not ok:
@@ -259,7 +272,9 @@ class Executor:
         self.offer_due = True
         self._queue("system_task_completed",
                     {"completed_flow_id": task.root, "completed_flow_name": name_of(self.setting, task.root)})  # fmt: skip
-        following = self.setting.config.flow(flow.on_complete_flow) if flow is not None and flow.on_complete_flow else None
+        following = (
+            self.setting.config.flow(flow.on_complete_flow) if flow is not None and flow.on_complete_flow else None
+        )
         if following is not None and self._may_follow(following):
             self._start_following(following)
 
@@ -273,10 +288,14 @@ class Executor:
             self.state.paused.remove(paused)
             paused.paused_at = None
             self.state.active = paused
-            self._queue("system_task_resumed", {"resumed_flow_id": flow.id, "resumed_flow_name": name_of(self.setting, flow.id)})
+            self._queue(
+                "system_task_resumed", {"resumed_flow_id": flow.id, "resumed_flow_name": name_of(self.setting, flow.id)}
+            )
             return
         self.state.active = new_task(self.state, flow, self.setting)
-        self._queue("system_task_started", {"started_flow_id": flow.id, "started_flow_name": name_of(self.setting, flow.id)})
+        self._queue(
+            "system_task_started", {"started_flow_id": flow.id, "started_flow_name": name_of(self.setting, flow.id)}
+        )
 
     async def _cancel(self, reason: str) -> None:
         """Cancel the active task with a spoken sentence."""
@@ -350,7 +369,9 @@ class Executor:
     def emit_change(self, change: SlotChange) -> None:
         """Put a slot change into the events file."""
         self.host.emit(
-            FlowSlotChanged(slot=change.slot, old=change.old, new=change.new, provenance=change.by, accepted=change.accepted)
+            FlowSlotChanged(
+                slot=change.slot, old=change.old, new=change.new, provenance=change.by, accepted=change.accepted
+            )
         )
 
     def _take_updates(self, updates: Mapping[str, Any]) -> None:
@@ -420,7 +441,9 @@ class Executor:
                 return True
             return False
         question = self.host.confirmation_for(step.action, args)
-        if question is not None and self.enter_system("system_confirm_action", {"action": step.action, "question": question}):
+        if question is not None and self.enter_system(
+            "system_confirm_action", {"action": step.action, "question": question}
+        ):
             self.state.pending = {"kind": "confirm_action", "place": place}
             return True
         return False

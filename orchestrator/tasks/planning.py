@@ -34,7 +34,9 @@ def _allowed_flows(config: FlowConfig, names: Mapping[str, Any]) -> list[Flow]:
     return [f for f in config.user_flows().values() if f.guard is None or f.guard.holds(names)]
 
 
-def plan_schema(config: FlowConfig, state: State, names: Mapping[str, Any], intents: Sequence[str], has_question: bool) -> dict[str, Any]:
+def plan_schema(
+    config: FlowConfig, state: State, names: Mapping[str, Any], intents: Sequence[str], has_question: bool
+) -> dict[str, Any]:
     """Return the schema of a plan: only flows, slots and commands that make sense in this state."""
     flows = [f.id for f in _allowed_flows(config, names)]
     slot_ids = set().union(*(config.slots_of(f) for f in flows)) if flows else set()
@@ -54,11 +56,15 @@ def plan_schema(config: FlowConfig, state: State, names: Mapping[str, Any], inte
         options += [command("start_flow", flow={"enum": flows})]
         options += [command("clarify", flows={"type": "array", "maxItems": 3, "items": {"enum": flows}})]
     if slots:
-        options.append(command("set_slots", slots={"type": "object", "additionalProperties": False, "properties": slots}))
+        options.append(
+            command("set_slots", slots={"type": "object", "additionalProperties": False, "properties": slots})
+        )
     if state.active is not None:
         options.append(command("cancel_flow"))
         nullable = {k: {"anyOf": [v, {"type": "null"}]} for k, v in slots.items()}
-        options.append(command("correct_slots", slots={"type": "object", "additionalProperties": False, "properties": nullable}))
+        options.append(
+            command("correct_slots", slots={"type": "object", "additionalProperties": False, "properties": nullable})
+        )
     if state.paused:
         options.append(command("resume_flow", flow={"enum": [t.root for t in state.paused]}))
     if has_question:
@@ -77,7 +83,9 @@ def plan_request(
     lines = [_INSTRUCTIONS, "", "Tasks:"]
     for flow in _allowed_flows(config, names):
         about = flow.description.raw(language) if flow.description is not None else ""
-        lines.append(f"- {flow.id}: {flow.name_in(language)}. {about} slots: {', '.join(sorted(config.slots_of(flow.id)))}")
+        lines.append(
+            f"- {flow.id}: {flow.name_in(language)}. {about} slots: {', '.join(sorted(config.slots_of(flow.id)))}"
+        )
     lines.append("Slots:")
     for slot in config.slots.values():
         about = slot.description.raw(language) if slot.description is not None else slot.label_in(language)
@@ -87,9 +95,13 @@ def plan_request(
         lines.append("Intents: " + "; ".join(f"{name} ({', '.join(list(ex)[:3])})" for name, ex in intents.items()))
     lines.append(f"Now: {names.get('now')}")
     if state.active is not None:
-        lines.append(f"Active task: {state.active.root}, known: {json.dumps(state.values(), ensure_ascii=False, default=str)}")
+        lines.append(
+            f"Active task: {state.active.root}, known: {json.dumps(state.values(), ensure_ascii=False, default=str)}"
+        )
     if question is not None:
-        lines.append(f"Open question: the slot {question.slot}: {question.response.text.raw(language) if question.response.text else ''}")
+        lines.append(
+            f"Open question: the slot {question.slot}: {question.response.text.raw(language) if question.response.text else ''}"
+        )
     if state.paused:
         lines.append(f"Paused tasks: {', '.join(t.root for t in state.paused)}")
     if history:

@@ -230,7 +230,9 @@ class _Processor:
                 good[slot_id] = value
             else:
                 old = self.state.values().get(slot_id)
-                self.applied.changes.append(SlotChange(slot=slot_id, old=old, new=value, by=command.provenance, accepted=False))
+                self.applied.changes.append(
+                    SlotChange(slot=slot_id, old=old, new=value, by=command.provenance, accepted=False)
+                )
                 dropped = {"command": "set_slots", "slots": {slot_id: value}}
                 self.applied.dropped.append(Dropped(command=dropped, reason=reason))
         if good:
@@ -280,7 +282,9 @@ class _Processor:
         old = {slot_id: self.state.values().get(slot_id) for slot_id in good}
         for slot_id, value in good.items():
             self.put(slot_id, value, command.provenance)
-        self.applied.accepted.append(Command(name="correct_slots", slots=good, by=command.by, provenance=command.provenance))
+        self.applied.accepted.append(
+            Command(name="correct_slots", slots=good, by=command.by, provenance=command.provenance)
+        )
         done = self._go_back(task, tuple(good)) if task is not None else []
         labels = [self.setting.config.slots[s].label_in(self.setting.language) for s in good]
         first = next(iter(good))
@@ -334,7 +338,9 @@ def new_task(state: State, flow: Flow, setting: Setting) -> Task:
             task.slots[slot_id] = state.slots.pop(slot_id)
     carried = state.carried.pop(flow.id, {})
     for slot_id, value in carried.items():
-        task.slots.setdefault(slot_id, SlotValue(value=value, by="said", turn=state.turn, generation=setting.generation))
+        task.slots.setdefault(
+            slot_id, SlotValue(value=value, by="said", turn=state.turn, generation=setting.generation)
+        )
     return task
 
 

@@ -26,7 +26,8 @@ def coverage_of(results: Sequence[TestResult]) -> dict[str, Any]:
     return {
         "flows": {name: _flow_coverage(flow, visited) for name, flow in sorted(flows.items())},
         "rails": {
-            name: {"steps": size, "visited": min(size, len(heads.get(name, ())))} for name, size in sorted(rails.items())
+            name: {"steps": size, "visited": min(size, len(heads.get(name, ())))}
+            for name, size in sorted(rails.items())
         },
     }
 

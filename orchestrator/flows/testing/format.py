@@ -11,7 +11,20 @@ from orchestrator.contracts.dialogue import LlmTask
 from orchestrator.flows.reading import as_list, as_map, check_keys, is_empty, read_string
 from orchestrator.flows.source import Document, ListNode, MapNode, Node, Report, ScalarNode, did_you_mean
 
-TEST_KEYS = ("name", "description", "files", "config", "embedding", "now", "vars", "slots", "actions", "turns", "trace", "language")
+TEST_KEYS = (
+    "name",
+    "description",
+    "files",
+    "config",
+    "embedding",
+    "now",
+    "vars",
+    "slots",
+    "actions",
+    "turns",
+    "trace",
+    "language",
+)
 TURN_KEYS = ("user", "event", "silence", "object", "vars", "llm", "interrupt", "expect")
 EXPECT_KEYS = (
     "user_intent", "bot_intents", "replies", "reply_matches", "heard", "commands", "dropped", "slots", "vars", "active_flow",
@@ -95,13 +108,24 @@ def _read_test(node: Node, report: Report) -> TestCase | None:
     files_node = body.get("files")
     files = None
     if files_node is not None:
-        items = [files_node] if isinstance(files_node, ScalarNode) and not is_empty(files_node) else as_list(files_node, report, "files")
+        items = (
+            [files_node]
+            if isinstance(files_node, ScalarNode) and not is_empty(files_node)
+            else as_list(files_node, report, "files")
+        )
         files = tuple(i.text for i in items if isinstance(i, ScalarNode))
     embedding = read_string(body.get("embedding"), report, "embedding") if "embedding" in body else "exact"
     if embedding not in ("exact", "real"):
-        report.add(body.get("embedding") or node, "bad_value", "embedding is exact or real", suggestion=did_you_mean(embedding or "", ("exact", "real")))
+        report.add(
+            body.get("embedding") or node,
+            "bad_value",
+            "embedding is exact or real",
+            suggestion=did_you_mean(embedding or "", ("exact", "real")),
+        )
         embedding = "exact"
-    turns = tuple(t for t in (_read_turn(i, report) for i in as_list(body.get("turns"), report, "turns")) if t is not None)
+    turns = tuple(
+        t for t in (_read_turn(i, report) for i in as_list(body.get("turns"), report, "turns")) if t is not None
+    )
     if "turns" not in body and "trace" not in body:
         report.add(node, "missing_turns", f"the test {name!r} needs turns or a trace")
     return TestCase(
@@ -159,7 +183,9 @@ def _read_turn(node: Node, report: Report) -> TestTurn | None:
     if expect is not None:
         check_keys(expect, EXPECT_KEYS, report, "expect")
     event = body.get("event")
-    event_value = {"type": event.text} if isinstance(event, ScalarNode) else event.plain() if isinstance(event, MapNode) else None
+    event_value = (
+        {"type": event.text} if isinstance(event, ScalarNode) else event.plain() if isinstance(event, MapNode) else None
+    )
     silence = body.get("silence")
     silence_value = silence.plain() if silence is not None else None
     if silence is not None and (isinstance(silence_value, bool) or not isinstance(silence_value, (int, float))):
@@ -201,7 +227,9 @@ def _read_interrupt(node: Node | None, report: Report) -> Interrupt | None:
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
         report.add(words or body, "wrong_type", "after_words must be a whole number from 0")
         count = 0
-    return Interrupt(after_words=count, text=read_string(body.get("with"), report, "with") or "" if "with" in body else "")
+    return Interrupt(
+        after_words=count, text=read_string(body.get("with"), report, "with") or "" if "with" in body else ""
+    )
 
 
 def _read_trace(node: Node | None, report: Report) -> tuple[Mapping[str, Any], ...]:

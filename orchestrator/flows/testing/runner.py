@@ -67,7 +67,9 @@ class TestResult:
 class Conversation:
     """One conversation with a brain, in memory: what `mynah flows test` and the editor's try-out drive."""
 
-    def __init__(self, brain: FlowBrain, clock: VirtualClock, *, language: str | None = None, book: PhraseBook | None = None) -> None:
+    def __init__(
+        self, brain: FlowBrain, clock: VirtualClock, *, language: str | None = None, book: PhraseBook | None = None
+    ) -> None:
         """Start at the clock's time; `language` is what a recogniser would have reported."""
         self.brain = brain
         self.host = MemoryHost(clock=clock)
@@ -158,9 +160,20 @@ class Conversation:
 
     def _goes_on(self, text: str) -> bool:
         """Whether an interruption turns out to be none: the answer is resumed."""
-        return not text.strip() or (self.book.is_backchannel(text) and not self.brain.accepts_as_answer(text, self.language))
+        return not text.strip() or (
+            self.book.is_backchannel(text) and not self.brain.accepts_as_answer(text, self.language)
+        )
 
-    def _settle(self, pending: Any, user: TurnInput, messages: list[Message], words: int | None, kind: str, *, joined: bool = False) -> str:
+    def _settle(
+        self,
+        pending: Any,
+        user: TurnInput,
+        messages: list[Message],
+        words: int | None,
+        kind: str,
+        *,
+        joined: bool = False,
+    ) -> str:
         heard, text, rest = heard_until(messages, words)
         pending.settle(TurnHeard(outcome=kind, messages=heard, joined=joined))
         if joined:
@@ -247,7 +260,9 @@ class Runner:
 
     async def _converse(self, test: TestCase, config: FlowConfig, result: TestResult) -> None:
         clock = VirtualClock(0.0, test.now.replace(tzinfo=UTC))
-        conversation = self.conversation(config, clock, stubs=test.actions, embedding=test.embedding, language=test.language)
+        conversation = self.conversation(
+            config, clock, stubs=test.actions, embedding=test.embedding, language=test.language
+        )
         brain = conversation.brain
         if test.vars:
             brain.set_vars(test.vars)

@@ -86,7 +86,9 @@ class Now(Action):
         if args.get("slot"):
             return ActionResult(slot_updates={str(args["slot"]): value}, value=value)
         words = spoken(value, language=context.language, now=context.now)
-        return ActionResult(messages=(f"现在是{words}。" if context.language == "zh" else f"It is {words}.",), value=value)
+        return ActionResult(
+            messages=(f"现在是{words}。" if context.language == "zh" else f"It is {words}.",), value=value
+        )
 
 
 class OpenUrl(Action):

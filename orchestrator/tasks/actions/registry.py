@@ -56,7 +56,9 @@ def _pack(result: ActionResult) -> dict[str, Any]:
     return plain
 
 
-async def run_action(action: Action, context: ActionContext, args: Mapping[str, Any]) -> tuple[ActionOutcome, ActionResult]:
+async def run_action(
+    action: Action, context: ActionContext, args: Mapping[str, Any]
+) -> tuple[ActionOutcome, ActionResult]:
     """Run an action within its time; a failure is an outcome, never an exception (except a cancelled generation)."""
 
     async def effect() -> dict[str, Any]:

@@ -14,7 +14,9 @@ _EN_UNITS = {
 }  # fmt: skip
 _U = "|".join(sorted(_EN_UNITS, key=len, reverse=True))
 _AMOUNT = r"(?:\d+(?:\.\d+)?|an?|1/2|half an?|half|a half|(?:a |1 )?quarters? of an?|quarter|3 quarters of an?|a few|several|a)"
-_EN_PART = re.compile(rf"(?<![\w.:/])(?P<n>{_AMOUNT}) ?(?P<u>{_U})(?![a-z])(?P<tail> and an? half| and 1/2| and an? quarter| and 3 quarters)?")
+_EN_PART = re.compile(
+    rf"(?<![\w.:/])(?P<n>{_AMOUNT}) ?(?P<u>{_U})(?![a-z])(?P<tail> and an? half| and 1/2| and an? quarter| and 3 quarters)?"
+)
 _EN_LINK = re.compile(r"(?:and|,|, and)?")
 _ZH_UNITS = {
     "秒钟": 1, "秒": 1, "分钟": 60, "分": 60, "刻钟": 900, "小时": 3_600, "钟头": 3_600, "个小时": 3_600, "个钟头": 3_600, "个钟": 3_600,
@@ -48,7 +50,9 @@ def _en_seconds(match: re.Match[str]) -> float:
     else:
         amount = float(text)
     tail = match["tail"] or ""
-    amount += 0.5 if "half" in tail or "1/2" in tail else 0.75 if "3 quarters" in tail else 0.25 if "quarter" in tail else 0.0
+    amount += (
+        0.5 if "half" in tail or "1/2" in tail else 0.75 if "3 quarters" in tail else 0.25 if "quarter" in tail else 0.0
+    )
     return amount * unit
 
 
@@ -64,7 +68,9 @@ def _zh_seconds(match: re.Match[str]) -> float:
 
 def find_durations(text: str, *, chinese: bool) -> Iterator[FoundDuration]:
     """Yield lengths of time; parts that follow each other ("1 hour 20 minutes") are one."""
-    pattern, value, link = (_ZH_PART, _zh_seconds, re.compile(r"[零又和]?")) if chinese else (_EN_PART, _en_seconds, _EN_LINK)
+    pattern, value, link = (
+        (_ZH_PART, _zh_seconds, re.compile(r"[零又和]?")) if chinese else (_EN_PART, _en_seconds, _EN_LINK)
+    )
     start = end = -1
     total = 0.0
     unit = 0

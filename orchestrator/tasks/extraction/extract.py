@@ -33,7 +33,9 @@ from orchestrator.tasks.extraction.words import (
 Span = tuple[int, int]
 MAX_CHARS = 400
 
-_CLAUSE = re.compile(r"(?<!\d)[.](?!\d)|(?<=\d)[.](?=\s|$)|[,](?!\d)|[!?;，。！？；、…\n]+|\s[-–—]+\s|[—–]+|(?<=[a-z])\.\.\.")
+_CLAUSE = re.compile(
+    r"(?<!\d)[.](?!\d)|(?<=\d)[.](?=\s|$)|[,](?!\d)|[!?;，。！？；、…\n]+|\s[-–—]+\s|[—–]+|(?<=[a-z])\.\.\."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,11 +173,38 @@ def _question_beside(base: str, spans: tuple[Span, ...]) -> str:
     if _says_something(before) or len(after) < 4 or not is_question(after):
         return ""
     if CJK.search(after):
-        return after if len(after) >= 4 and not re.fullmatch(r"(?:行|好|可以|成|怎么样|如何)[吗呢么]?[?？]?", after) else ""
+        return (
+            after
+            if len(after) >= 4 and not re.fullmatch(r"(?:行|好|可以|成|怎么样|如何)[吗呢么]?[?？]?", after)
+            else ""
+        )
     return after if len(after.split()) >= 3 else ""
 
 
-_CARRIERS = frozenset("one ones number code order option choice color colour id 号码 号 编号 代码 那个 这个 种 颜色 选项 第".split())
+_CARRIERS = frozenset(
+    [
+        "one",
+        "ones",
+        "number",
+        "code",
+        "order",
+        "option",
+        "choice",
+        "color",
+        "colour",
+        "id",
+        "号码",
+        "号",
+        "编号",
+        "代码",
+        "那个",
+        "这个",
+        "种",
+        "颜色",
+        "选项",
+        "第",
+    ]
+)
 
 
 def _without(text: str, spans: tuple[Span, ...]) -> str:
@@ -197,7 +226,9 @@ def _corrected(hits: list[_Hit], normal: str) -> _Hit | None:
     ordered = sorted(hits, key=lambda h: h.spans[0][0])
     first, last = ordered[0], ordered[-1]
     between = normal[first.spans[-1][1] : last.spans[0][0]]
-    if re.search(r"\b(?:no|sorry|wait|actually|rather|i mean|make that|make it)\b|不对|不是|不不|等等|说错了|还是|哦不", between):
+    if re.search(
+        r"\b(?:no|sorry|wait|actually|rather|i mean|make that|make it)\b|不对|不是|不不|等等|说错了|还是|哦不", between
+    ):
         return last
     before = normal[max(0, first.spans[0][0] - 6) : first.spans[0][0]]
     if len(ordered) == 2 and re.search(r"\bnot (?:at |on |for )?$|不是$|不要$|别$", before):
@@ -377,12 +408,18 @@ def _pattern_candidates(text: str, normal: str) -> Iterator[tuple[str, Span]]:
             numerals = digits_for_numerals(piece) if CJK.search(piece) else digits_for_words(piece)
             for form in (piece, joined, joined.upper(), numerals.replace(" ", ""), numerals.replace(" ", "").upper()):
                 yield form, span
-    for match in re.finditer(r"[A-Za-z0-9\-]+(?: [A-Za-z0-9]+)*", digits_for_numerals(text) if CJK.search(text) else text):
+    for match in re.finditer(
+        r"[A-Za-z0-9\-]+(?: [A-Za-z0-9]+)*", digits_for_numerals(text) if CJK.search(text) else text
+    ):
         yield match[0].replace(" ", ""), whole
 
 
-_LEAD_EN = re.compile(r"^(?:(?:um|uh|er|well|oh|hmm|hm|so|ah|and|but|actually|honestly|i mean|you know|please|hey)\s+)+")
-_TAIL_EN = re.compile(r"(?:\s+(?:please|thanks|thank you|then|now|sir|actually|i think|i guess|of course|definitely|for sure|indeed|really|at all|it is|i do|it isnt|i dont))+$")
+_LEAD_EN = re.compile(
+    r"^(?:(?:um|uh|er|well|oh|hmm|hm|so|ah|and|but|actually|honestly|i mean|you know|please|hey)\s+)+"
+)
+_TAIL_EN = re.compile(
+    r"(?:\s+(?:please|thanks|thank you|then|now|sir|actually|i think|i guess|of course|definitely|for sure|indeed|really|at all|it is|i do|it isnt|i dont))+$"
+)
 
 
 def _boolean(text: str, chinese: bool) -> Extraction | None:
@@ -396,7 +433,9 @@ def _boolean(text: str, chinese: bool) -> Extraction | None:
         others = clauses[index + 1 :]
         following = [_boolean_zh(c) if chinese else _boolean_en(c) for c in others]
         if any(v is not None and v != value for v in following):
-            if re.search(r"\b(?:wait|actually|sorry|i mean)\b", fold_en(text)) or re.search(r"等等|不对|说错|还是", text):
+            if re.search(r"\b(?:wait|actually|sorry|i mean)\b", fold_en(text)) or re.search(
+                r"等等|不对|说错|还是", text
+            ):
                 return Extraction(value=[v for v in following if v is not None][-1], is_strict=True)
             # "yes, no problem" and "no, it's fine" mean what comes first
         rest = " ".join(c for c, v in zip(others, following, strict=True) if v is None and _says_something(c))
@@ -423,12 +462,23 @@ def _boolean_en(clause: str) -> bool | None:
             return "not" not in first[:3]
         if first[0] in ("no", "nope", "nah") and first[1:2] not in (["problem"], ["doubt"]):
             return False
-        if " ".join(first[:2]) in ("i dont", "i do", "no i", "i didnt", "i wont", "i havent", "please dont", "of course"):
+        if " ".join(first[:2]) in (
+            "i dont",
+            "i do",
+            "no i",
+            "i didnt",
+            "i wont",
+            "i havent",
+            "please dont",
+            "of course",
+        ):
             return "not" not in first and "nt" not in first[1][-2:] and first[0] != "no"
     return None
 
 
-_PARTICLES_ZH = re.compile(r"^[嗯呃额哦噢啊唔那]+|(?:谢谢|多谢|麻烦了|了|啊|呀|吧|呢|嘛|啦|哈|哦|的|喔|哟|哒|滴|你|您)+$")
+_PARTICLES_ZH = re.compile(
+    r"^[嗯呃额哦噢啊唔那]+|(?:谢谢|多谢|麻烦了|了|啊|呀|吧|呢|嘛|啦|哈|哦|的|喔|哟|哒|滴|你|您)+$"
+)
 
 
 def _boolean_zh(clause: str) -> bool | None:
@@ -443,7 +493,10 @@ def _boolean_zh(clause: str) -> bool | None:
             return False
         if form in YES_ZH:
             return True
-    match = re.match(r"(?:嗯+|那|哦)?(?:(是的|对的|对|好的|可以|没错|当然|行)|(不是的|不是|不用|不要|不行|没有|不对|不想|不需要|不))(?=我|他|她|它|就|这|那|你|今天|现在|没|不|还|要|请|谢)", folded)
+    match = re.match(
+        r"(?:嗯+|那|哦)?(?:(是的|对的|对|好的|可以|没错|当然|行)|(不是的|不是|不用|不要|不行|没有|不对|不想|不需要|不))(?=我|他|她|它|就|这|那|你|今天|现在|没|不|还|要|请|谢)",
+        folded,
+    )
     if match and len(folded) <= 10 and not folded.startswith(("对不", "不过", "不知", "不一定", "不确定", "不好说")):
         return match[1] is not None
     return None
@@ -451,7 +504,9 @@ def _boolean_zh(clause: str) -> bool | None:
 
 def _starts_with(text: str, chinese: bool) -> bool | None:
     if chinese:
-        match = re.match(r"\W*(?:嗯+|那|哦)?\W*(?:(是的|对的|好的|没错|当然|可以)|(不是|不用|不要|不行|没有|不对|不想|不需要))", text)
+        match = re.match(
+            r"\W*(?:嗯+|那|哦)?\W*(?:(是的|对的|好的|没错|当然|可以)|(不是|不用|不要|不行|没有|不对|不想|不需要))", text
+        )
         return match[1] is not None if match else None
     first = _LEAD_EN.sub("", fold_en(text) + " ").split()
     if first and first[0] in ("yes", "yeah", "yep", "yup"):

@@ -143,7 +143,7 @@ _TIME_RULES = [
     re.compile(rf"(?<![\w.:/-])(?P<h>\d{{1,2}})h(?P<m>\d\d)(?!\w){_PART}"),
     re.compile(rf"(?<![\w.:/-])(?P<h>\d{{1,2}}) (?P<m>[0-5]\d)(?![\d.:]| ?(?:%|percent))(?:{_OCLOCK})?{_PART}(?! (?:minutes|hours|seconds|days))"),
     re.compile(rf"(?<![\w.:/-])(?P<h>\d{{1,2}}){_OCLOCK}(?: sharp)?{_PART}"),
-    re.compile(rf"(?<![\w.:/-])(?P<h>\d{{1,2}}) (?P<part>am|pm|in the morning|in the afternoon|in the evening|at night|this morning|this afternoon|this evening|tonight|(?:tomorrow|today) (?P<dp>morning|afternoon|evening|night))(?!\w)"),
+    re.compile(r"(?<![\w.:/-])(?P<h>\d{1,2}) (?P<part>am|pm|in the morning|in the afternoon|in the evening|at night|this morning|this afternoon|this evening|tonight|(?:tomorrow|today) (?P<dp>morning|afternoon|evening|night))(?!\w)"),
     re.compile(r"(?<![\w.:/-])(?P<h>[01]\d|2[0-3])(?P<m>[0-5]\d) hours?(?!\w)"),
     re.compile(rf"(?<!\w)(?:(?P<pre>in the morning|in the afternoon|in the evening|this morning|this afternoon|this evening|tonight|tomorrow morning|tomorrow afternoon|tomorrow evening|tomorrow night|morning|afternoon|evening|night),? )(?:at |around |about )?(?P<h>\d{{1,2}})(?: ?[: ] ?(?P<m>[0-5]\d))?(?![\d.:/]|th)(?:{_OCLOCK})?"),
     re.compile(r"(?<!\w)(?:at|around|about|by|until|till|for|from|before|after|make it|say) (?P<h>\d{1,2})(?! ?(?:minutes?|mins?|hours?|hrs?|seconds?|secs?|days?|weeks?|months?|years?|%|percent|people|th))(?![\d.:/]|th)(?: sharp)?"),

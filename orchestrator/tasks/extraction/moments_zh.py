@@ -19,7 +19,18 @@ from orchestrator.tasks.extraction.moments import (
     weekday_in_week,
 )
 
-_DAYS = {"一": 0, "二": 1, "三": 2, "四": 3, "五": 4, "六": 5, "日": 6, "天": 6, "末": 5, **{str(i): i - 1 for i in range(1, 8)}}
+_DAYS = {
+    "一": 0,
+    "二": 1,
+    "三": 2,
+    "四": 3,
+    "五": 4,
+    "六": 5,
+    "日": 6,
+    "天": 6,
+    "末": 5,
+    **{str(i): i - 1 for i in range(1, 8)},
+}
 _WEEK = r"(?:周|星期|礼拜)"
 _WD = r"(?P<wd>[一二三四五六日天1-7])(?!天|个|次|点|分)"
 

@@ -18,7 +18,9 @@ _ORDINALS = {
     "tenth": 10, "eleventh": 11, "twelfth": 12, "thirteenth": 13, "fourteenth": 14, "fifteenth": 15, "sixteenth": 16,
     "seventeenth": 17, "eighteenth": 18, "nineteenth": 19, "twentieth": 20, "thirtieth": 30,
 }  # fmt: skip
-_TOKEN = re.compile(r"\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:[.:]\d+)*(?:st|nd|rd|th)?|[a-z]+\d\w*|[a-z]+(?:'[a-z]+)?|[^\sa-z\d]|\S")
+_TOKEN = re.compile(
+    r"\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:[.:]\d+)*(?:st|nd|rd|th)?|[a-z]+\d\w*|[a-z]+(?:'[a-z]+)?|[^\sa-z\d]|\S"
+)
 
 
 def tokens_of(text: str) -> list[str]:

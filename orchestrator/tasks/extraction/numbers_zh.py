@@ -11,7 +11,9 @@ _DIGITS = {c: i for i, c in enumerate("零一二三四五六七八九")} | {
 _UNITS = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1_000, "仟": 1_000}
 _LARGE = {"万": 10_000, "萬": 10_000, "亿": 100_000_000, "億": 100_000_000}
 _CHARS = "".join(_DIGITS) + "".join(_UNITS) + "".join(_LARGE)
-_NUMERAL = re.compile(rf"(?:\d+(?:\.\d+)?)?[{_CHARS}]+(?:点[{''.join(_DIGITS)}]+(?![{''.join(_DIGITS)}\s]*[分十刻半]))?")
+_NUMERAL = re.compile(
+    rf"(?:\d+(?:\.\d+)?)?[{_CHARS}]+(?:点[{''.join(_DIGITS)}]+(?![{''.join(_DIGITS)}\s]*[分十刻半]))?"
+)
 _NOT_NUMERALS = re.compile(
     r"一下子?|一些|一起|一样|一定|一直|一般|一边|一会儿?|万一|第一次|千万|百分之|(?<![差零一二三四五六七八九])十分(?!钟|后|之|到)|一共|统一|唯一|三心二意|乱七八糟|星期[一二三四五六]|礼拜[一二三四五六]|周[一二三四五六](?!年)"
 )
@@ -62,7 +64,11 @@ def _with_units(text: str) -> int | None:
         elif char in _LARGE:
             last_unit = _LARGE[char]
             section += digit or 0
-            total = (total + section) * last_unit if total and last_unit == 100_000_000 else total + (section or 1) * last_unit
+            total = (
+                (total + section) * last_unit
+                if total and last_unit == 100_000_000
+                else total + (section or 1) * last_unit
+            )
             section, digit, saw_zero = 0, None, False
     if digit is not None:
         # 一百二 is 120, 三万五 is 35,000; 一百零二 is 102

@@ -83,7 +83,9 @@ def test_a_fault_is_found_at_its_place(old: str, new: str, code: str, where: str
     assert old in GOOD
     text = GOOD.replace(old, new, 1)
     lines = text.split("\n")
-    found = [("\n".join([lines[line - 1][col - 1 :], *lines[line:]]), code_found) for code_found, line, col in places(text)]
+    found = [
+        ("\n".join([lines[line - 1][col - 1 :], *lines[line:]]), code_found) for code_found, line, col in places(text)
+    ]
     assert any(rest.startswith(where) and code_found == code for rest, code_found in found), [
         (c, r[:20]) for r, c in found
     ]
@@ -100,7 +102,11 @@ def test_a_suggestion_is_made() -> None:
 
 
 def test_all_faults_come_at_once() -> None:
-    text = GOOD.replace("next: ask}", "next: aks}").replace("slot_name: n", "slot_name: m").replace("type: integer", "type: intger")
+    text = (
+        GOOD.replace("next: ask}", "next: aks}")
+        .replace("slot_name: n", "slot_name: m")
+        .replace("type: integer", "type: intger")
+    )
     assert {"unknown_target", "unknown_slot", "unknown_type"} <= set(codes(text))
 
 
@@ -125,7 +131,11 @@ def test_a_recursive_call_is_refused() -> None:
 
 
 def test_an_unknown_action_is_found_where_actions_are_known() -> None:
-    text = flow("{id: start, type: start, next: a}", "{id: a, type: action, action: action_lisen, next: end}", "{id: end, type: end}")
+    text = flow(
+        "{id: start, type: start, next: a}",
+        "{id: a, type: action, action: action_lisen, next: end}",
+        "{id: end, type: end}",
+    )
     loaded = load_config([Layer.of_texts({"f.yml": text})], actions=["action_listen", "action_response"])
     assert [(p.code, p.suggestion) for p in loaded.problems] == [("unknown_action", "action_listen")]
 
@@ -143,7 +153,10 @@ def test_a_text_that_may_print_an_unset_slot_is_warned_of() -> None:
 
 
 def test_an_id_stands_once_in_a_layer_and_overlays_another_layer() -> None:
-    one, two = Layer.of_texts({"a.yml": GOOD, "b.yml": GOOD}), Layer.of_texts({"user.yml": GOOD.replace('"n?"', '"mine?"')})
+    one, two = (
+        Layer.of_texts({"a.yml": GOOD, "b.yml": GOOD}),
+        Layer.of_texts({"user.yml": GOOD.replace('"n?"', '"mine?"')}),
+    )
     assert [p.code for p in load_config([one]).problems] == ["duplicate_id"] * 3
     config = load_config([Layer.of_texts({"a.yml": GOOD}), two]).config
     step = config.flows["f"].steps["ask"]
@@ -156,10 +169,15 @@ def test_a_faulty_flow_is_left_out_and_the_rest_goes_on() -> None:
 
 
 def test_positions_are_right_inside_every_kind_of_string() -> None:
-    text = 'a: >\n  folded\n  {{ bad1 }}\nb: |\n  x\n    {{ bad2 }}\nc: "esc\\t\\u4f60{{ bad3 }}"\nd: \'it\'\'s {{ bad4 }}\'\n'
+    text = "a: >\n  folded\n  {{ bad1 }}\nb: |\n  x\n    {{ bad2 }}\nc: \"esc\\t\\u4f60{{ bad3 }}\"\nd: 'it''s {{ bad4 }}'\n"
     root = parse_source(text).root
     assert root is not None
-    for key, word, place in (("a", "bad1", (3, 6)), ("b", "bad2", (6, 8)), ("c", "bad3", (7, 19)), ("d", "bad4", (8, 14))):
+    for key, word, place in (
+        ("a", "bad1", (3, 6)),
+        ("b", "bad2", (6, 8)),
+        ("c", "bad3", (7, 19)),
+        ("d", "bad4", (8, 14)),
+    ):
         node = root.get(key)  # type: ignore[attr-defined]
         assert node.place(node.text.index(word)) == place
 
@@ -178,7 +196,21 @@ def _assert_bounded(text: str) -> None:
 def test_mutated_files_give_problems_never_a_traceback() -> None:
     sources = [REFUND, GOOD, (FLOWS / "system_flows.yml").read_text(encoding="utf-8")[:3000]]
     chaos = random.Random(4)
-    bits = list("{}[]:,&*!|>'\"%@`#-? \n\t") + ["null", "{{", "}}", "{%", "!!python/object:os.system x", "<<: *a", "&a", "*a", "1e999", "\u0000", "：", "{", "- - -"]
+    bits = list("{}[]:,&*!|>'\"%@`#-? \n\t") + [
+        "null",
+        "{{",
+        "}}",
+        "{%",
+        "!!python/object:os.system x",
+        "<<: *a",
+        "&a",
+        "*a",
+        "1e999",
+        "\u0000",
+        "：",
+        "{",
+        "- - -",
+    ]
     for round_number in range(150):
         text = sources[round_number % 3]
         for _ in range(chaos.randint(1, 6)):
@@ -207,9 +239,15 @@ _PLAIN = st.recursive(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(slots=_PLAIN, flows=_PLAIN, body=_PLAIN, steps=st.lists(_PLAIN, max_size=4))
-def test_any_structure_gives_problems_never_a_traceback(slots: object, flows: object, body: object, steps: list[object]) -> None:
+def test_any_structure_gives_problems_never_a_traceback(
+    slots: object, flows: object, body: object, steps: list[object]
+) -> None:
     _assert_bounded(dumped({"slots": slots, "flows": flows}))
-    _assert_bounded(dumped({"slots": {"n": body, "x": {"type": "integer"}}, "flows": {"f": {"name": "f", "steps": steps}, "g": body}}))
+    _assert_bounded(
+        dumped(
+            {"slots": {"n": body, "x": {"type": "integer"}}, "flows": {"f": {"name": "f", "steps": steps}, "g": body}}
+        )
+    )
 
 
 @settings(max_examples=200, deadline=None)

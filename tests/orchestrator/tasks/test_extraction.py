@@ -34,7 +34,9 @@ def value_of(phrase: dict[str, Any]) -> Any:
 
 def wrong(language: str, kept_for: str) -> tuple[list[str], int]:
     chosen = [p for p in phrases(language) if p["set"] == kept_for]
-    misses = [f"{p['type']} {p['text']!r}: {value_of(p)!r}, not {p['value']!r}" for p in chosen if value_of(p) != p["value"]]
+    misses = [
+        f"{p['type']} {p['text']!r}: {value_of(p)!r}, not {p['value']!r}" for p in chosen if value_of(p) != p["value"]
+    ]
     return misses, len(chosen)
 
 

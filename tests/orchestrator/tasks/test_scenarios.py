@@ -26,7 +26,9 @@ async def test_scenario(case: TestCase) -> None:
     assert result.passed, "\n".join(map(str, result.failures))
 
 
-@pytest.mark.parametrize("case", [c for c in cases(FLOWS / "tests") if "flows" in Path(c.file).name], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "case", [c for c in cases(FLOWS / "tests") if "flows" in Path(c.file).name], ids=lambda c: c.name
+)
 async def test_shipped_flow(case: TestCase) -> None:
     result = await runner(FLOWS).run(case)
     assert result.passed, "\n".join(map(str, result.failures))
