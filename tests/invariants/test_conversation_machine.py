@@ -1,0 +1,45 @@
+"""The nine invariants under random orders of events: a small run always, a large one when asked for."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+from invariants.conversation_machine import Conversations
+
+# The explaining phase traces every line, which takes longer than all the rest.
+PHASES = (Phase.generate, Phase.shrink)
+SMALL = settings(
+    phases=PHASES,
+    max_examples=60,
+    stateful_step_count=25,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+LARGE = settings(
+    phases=PHASES, max_examples=2500, stateful_step_count=60, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
+
+
+@pytest.fixture(autouse=True)
+def _quiet_log() -> object:
+    """Scripted failures are logged with their traces; a thousand of them help nobody."""
+    logger = logging.getLogger("orchestrator")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    yield
+    logger.setLevel(before)
+
+
+def test_random_conversations_keep_the_invariants() -> None:
+    run_state_machine_as_test(Conversations, settings=SMALL)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_many_random_conversations_keep_the_invariants() -> None:
+    run_state_machine_as_test(Conversations, settings=LARGE)

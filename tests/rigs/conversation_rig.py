@@ -1,0 +1,996 @@
+"""The real thinking side and the real loudspeaker side on a virtual clock; only models and devices are scripted.
+
+Every word of every sentence has a sound level of its own, so what was audible is read from the samples: which
+answer, which sentence, which word, and whether it came to its end. `problems` collects what must never happen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+from collections import Counter, defaultdict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from audio.playback import Player
+from audio.tts.speech_worker import SpeechWorker
+from audio.tts.voice import Utterance
+from audio.workers import VirtualScheduler, VirtualWorker
+from orchestrator.bus.bus import Bus
+from orchestrator.bus.envelope import Envelope
+from orchestrator.bus.event_checker import EventChecker
+from orchestrator.bus.event_log import EventLog
+from orchestrator.clock import SystemClock, VirtualClock
+from orchestrator.contracts.commands import SendText, Stop
+from orchestrator.contracts.dialogue import LlmRequest, LlmTask, LlmUnavailable, Message, TurnHeard, TurnInput
+from orchestrator.contracts.errors import GenerationCancelled, PartFailed
+from orchestrator.contracts.events import (
+    AppExit,
+    Event,
+    InputInterrupt,
+    InputSpeech,
+    InputTranscript,
+    InputTurnEnd,
+    LlmCallStarted,
+    LlmEnded,
+    LogOpen,
+    Payload,
+    TimedWord,
+    payload_classes,
+)
+from orchestrator.contracts.ids import GenerationId, IdFactory, IntentId, UtteranceId
+from orchestrator.contracts.intents import SpeechIntent
+from orchestrator.contracts.lanes import GenerationState, InterruptReason, Lane
+from orchestrator.contracts.views import CharacterTextView, ExpressionView, SpeechTimelineView, StateView, View
+from orchestrator.core import Core, CoreParts
+from orchestrator.generation import Generation, Generations
+from orchestrator.llm.reply_text import ReplyText
+from orchestrator.policy_file import Policy
+from orchestrator.speech.words import word_spans
+from orchestrator.store import records
+from orchestrator.store.database import Database
+from orchestrator.virtual_loop import VirtualTimeLoop
+
+RATE_HZ = 8_000
+BLOCK = 160
+BLOCK_S = BLOCK / RATE_HZ
+WORD_FRAMES = 800
+WORD_S = WORD_FRAMES / RATE_HZ
+FADE_FRAMES = 48
+LATENCY_S = 0.02
+DUCK_DB = 20 * math.log10(0.125)
+SYNTH_S = 0.06
+SILENT_SPEAKING_S = 1.2
+"""How long the window may show that the character speaks without any sound."""
+
+_LOWEST, _STEP, _DUCKED = 0.1, 1e-4, 0.125
+_START_S = 1000.0
+_WALL = datetime(2026, 12, 1, 9, 0, tzinfo=timezone(timedelta(hours=1)))
+
+Record = dict[str, Any]
+
+
+def letters(text: str) -> str:
+    """Return only what can be heard of a text."""
+    return "".join(char for char in text if char.isalnum())
+
+
+# --- scripted ends ----------------------------------------------------------------------------------------------------
+
+
+class Levels:
+    """Hands out sound levels: one per (sentence, word)."""
+
+    def __init__(self) -> None:
+        self._owners: list[tuple[IntentId, int]] = []
+
+    def take(self, intent_id: IntentId, index: int) -> float:
+        self._owners.append((intent_id, index))
+        assert len(self._owners) < 4000, "a run has more words than there are levels"
+        return _LOWEST + (len(self._owners) - 1) * _STEP
+
+    def owner(self, value: float) -> tuple[IntentId, int] | None:
+        """Return whose level `value` is, at full or ducked volume; None for the middle of a fade or a ramp."""
+        full = value if value >= _LOWEST - _STEP / 2 else value / _DUCKED
+        place = round((full - _LOWEST) / _STEP)
+        is_exact = abs(_LOWEST + place * _STEP - full) < _STEP * 0.2
+        return self._owners[place] if is_exact and 0 <= place < len(self._owners) else None
+
+
+class LevelVoice:
+    """Speaks each word as 0.1 s of its own level. `fail_next` sentences can't be said."""
+
+    name = "level"
+
+    def __init__(self, levels: Levels) -> None:
+        self._levels = levels
+        self.intent_id = IntentId("")
+        self.fail_next = 0
+        self.calls = 0
+
+    def speaks(self, language: str) -> bool:
+        return True
+
+    def synthesise(self, text: str, *, language: str) -> Utterance:
+        self.calls += 1
+        if self.fail_next:
+            self.fail_next -= 1
+            raise PartFailed("tts_failed", "the scripted voice failed", part="tts", recoverable=True)
+        spans = word_spans(text)
+        pcm = np.zeros(len(spans) * WORD_FRAMES, np.float32)
+        words = []
+        for index, span in enumerate(spans):
+            pcm[index * WORD_FRAMES : (index + 1) * WORD_FRAMES] = self._levels.take(self.intent_id, index)
+            words.append(
+                TimedWord(
+                    index=index,
+                    text=span.text,
+                    char_start=span.char_start,
+                    char_end=span.char_end,
+                    start_s=index * WORD_S,
+                    end_s=(index + 1) * WORD_S,
+                )
+            )
+        return Utterance(pcm=pcm, rate_hz=RATE_HZ, words=tuple(words), visemes=(), estimated=False)
+
+
+class NamingWorker(VirtualWorker):
+    """Tells the voice whose sentence it is about to say."""
+
+    voice: LevelVoice | None = None
+
+    def submit(self, job: Any, *, name: str, cost_s: float | None = None) -> bool:
+        def named() -> Any:
+            assert self.voice is not None
+            self.voice.intent_id = IntentId(name.removeprefix("tts "))
+            return job()
+
+        return super().submit(named, name=name, cost_s=cost_s)
+
+
+class SpeechSpy:
+    """Passes everything on to the speech worker and remembers the intents."""
+
+    def __init__(self, inner: SpeechWorker, rig: ConversationRig) -> None:
+        self._inner = inner
+        self._rig = rig
+
+    def submit(self, intent: SpeechIntent) -> bool:
+        self._rig.intents[intent.intent_id] = intent
+        generation = self._rig.generations.get(intent.generation_id)
+        if generation is not None and generation.is_speculative:
+            self._rig.note(f"{intent.intent_id} of a speculative answer reached the output")
+        return self._inner.submit(intent)
+
+    def hold(self, generation_id: GenerationId) -> None:
+        self._inner.hold(generation_id)
+
+    def resume(self, generation_id: GenerationId) -> None:
+        self._inner.resume(generation_id)
+
+    def purge(self, generation_id: GenerationId, reason: str) -> None:
+        self._inner.purge(generation_id, reason)
+
+    def set_muted(self, on: bool) -> None:
+        self._inner.set_muted(on)
+
+
+class SpyBus(Bus):
+    """The real bus; counts what it was asked to take, so that nothing can be lost without a counter."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.asked: Counter[str] = Counter()
+        self.taken = 0
+
+    def post(self, event: Event) -> bool:
+        payload = getattr(event, "payload", None)
+        self.asked[str(getattr(payload, "TYPE", "") or "unknown")] += 1
+        is_taken = super().post(event)
+        self.taken += is_taken
+        return is_taken
+
+
+class SpyGenerations(Generations):
+    """The real thing; remembers all it made."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.all: list[Generation] = []
+
+    def start(self, **fields: Any) -> Generation:
+        generation = super().start(**fields)
+        self.all.append(generation)
+        return generation
+
+
+class Views:
+    """The window: remembers what it was shown, and refuses what belongs to a cancelled answer."""
+
+    def __init__(self, rig: ConversationRig) -> None:
+        self._rig = rig
+        self.shown: list[View] = []
+        self.state = ""
+
+    def show(self, view: View) -> bool:
+        self.shown.append(view)
+        if isinstance(view, StateView):
+            self.state = view.state
+        if isinstance(view, (CharacterTextView, SpeechTimelineView, ExpressionView)):
+            generation_id = view.generation_id
+            if generation_id is not None and self._rig.generations.is_stale(generation_id):
+                self._rig.note(f"{type(view).__name__} of {generation_id} after it was over")
+        return True
+
+
+@dataclass(eq=False)
+class ModelCall:
+    """One open call of the scripted model; tests put pieces in."""
+
+    generation_id: GenerationId
+    request: LlmRequest
+    pieces: asyncio.Queue[str | None | Exception] = field(default_factory=asyncio.Queue)
+    is_over: bool = False
+    is_closed: bool = False
+
+
+class ScriptedModel:
+    """The `Llm` of one turn."""
+
+    is_configured = True
+    can_plan = False
+
+    def __init__(self, rig: ConversationRig, generation_id: GenerationId, emit: Callable[[Payload], None]) -> None:
+        self._rig = rig
+        self._generation_id = generation_id
+        self._emit = emit
+
+    async def stream(self, request: LlmRequest) -> AsyncIterator[str]:
+        call = ModelCall(generation_id=self._generation_id, request=request)
+        self._rig.calls.append(call)
+        call_id = self._rig.ids.call()
+        self._emit(LlmCallStarted(call_id=call_id, task=request.task, model="scripted"))
+        outcome, tokens = "cancelled", 0
+        try:
+            while True:
+                piece = await call.pieces.get()
+                if piece is None:
+                    outcome = "ok"
+                    return
+                if isinstance(piece, Exception):
+                    outcome = "failed"
+                    raise piece
+                tokens += 1
+                yield piece
+        finally:
+            call.is_over = call.is_closed = True
+            self._emit(LlmEnded(call_id=call_id, outcome=outcome, tokens=tokens))
+
+    async def complete(self, request: LlmRequest) -> str:
+        return "".join([piece async for piece in self.stream(request)])
+
+
+class ModelHost:
+    """The core's model side."""
+
+    def __init__(self, rig: ConversationRig) -> None:
+        self._rig = rig
+
+    async def open(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    def for_turn(self, generation_id: GenerationId, emit: Callable[[Payload], None]) -> ScriptedModel:
+        return ScriptedModel(self._rig, generation_id, emit)
+
+
+@dataclass(eq=False)
+class RunningTool:
+    """A side effect under way; tests end it."""
+
+    key: str
+    generation_id: GenerationId
+    result: asyncio.Future[Any]
+
+
+Step = tuple[Any, ...]
+
+
+class ScriptedBrain:
+    """Does what the plan says: ("say", text[, interruptible]), ("llm",), ("tool", key), ("commit",), ("raise",)."""
+
+    def __init__(self, rig: ConversationRig) -> None:
+        self._rig = rig
+        self.state: dict[str, Any] = {"settled": 0}
+        self.answers: frozenset[str] = frozenset()
+
+    def begin(self, turn: Any, user: TurnInput) -> ScriptedTurn:
+        self._rig.note_snapshot(turn)
+        if self._rig.plans and user.kind == "user":
+            plan = self._rig.plans.popleft()
+        elif user.kind == "user":
+            plan = (("llm",),)
+        else:
+            plan = (("say", f"about {user.kind} nothing."),)
+        return ScriptedTurn(self._rig, self, turn, user, plan)
+
+    def accepts_as_answer(self, text: str, language: str | None) -> bool:
+        return text in self.answers
+
+    def silence_timeout_s(self) -> float | None:
+        return None
+
+    def dump_state(self) -> Mapping[str, Any]:
+        return dict(self.state)
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self.state = dict(state)
+
+
+class ScriptedTurn:
+    """One turn of the plan."""
+
+    def __init__(
+        self, rig: ConversationRig, brain: ScriptedBrain, turn: Any, user: TurnInput, plan: tuple[Step, ...]
+    ) -> None:
+        self._rig = rig
+        self._brain = brain
+        self._turn = turn
+        self._user = user
+        self._plan = plan
+        self._settled = 0
+
+    async def run(self) -> None:
+        rig, turn = self._rig, self._turn
+        rig.inputs.append(self._user)
+        for step in self._plan:
+            match step:
+                case ("say", text, *rest):
+                    may_interrupt = rest[0] if rest else True
+                    await turn.reply.say(Message(text=text, source="task", key="k", interruptible=may_interrupt))
+                case ("llm",):
+                    request = LlmRequest(task=LlmTask.PERSONA, messages=())
+                    await turn.reply.stream(turn.llm.stream(request), Message(text="", source="persona"))
+                case ("tool", key):
+                    with suppress(TimeoutError, ArithmeticError):
+                        await self._tool(key)
+                case ("commit",):
+                    await turn.commit_early(self._brain.dump_state())
+                case ("raise",):
+                    raise ArithmeticError("the scripted turn fails")
+                case _:
+                    raise AssertionError(step)
+
+    async def _tool(self, key: str) -> None:
+        rig, generation_id = self._rig, self._turn.generation_id
+
+        async def effect() -> str:
+            generation = rig.generations.get(generation_id)
+            assert generation is not None
+            if generation.is_stale:
+                rig.note(f"the effect {key} began after {generation_id} was over")
+            if generation.state is GenerationState.SUSPENDED:
+                rig.note(f"the effect {key} began while {generation_id} was held")
+            if generation.is_speculative:
+                rig.note(f"the effect {key} of a speculative answer began")
+            rig.effects_run[key] += 1
+            tool = RunningTool(key, generation_id, asyncio.get_running_loop().create_future())
+            rig.tools.append(tool)
+            return str(await tool.result)
+
+        await self._turn.effects.run(key=key, name="tool", args={}, effect=effect, timeout_s=60.0)
+
+    def settle(self, heard: TurnHeard) -> Mapping[str, Any]:
+        self._settled += 1
+        if self._settled > 1:
+            self._rig.note(f"{self._turn.generation_id} was settled twice")
+        self._rig.heard[self._turn.generation_id] = heard
+        self._brain.state = {"settled": self._brain.state.get("settled", 0) + 1}
+        return dict(self._brain.state)
+
+
+# --- the rig ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class OpenUtterance:
+    """What the ears still owe of an utterance."""
+
+    utterance_id: UtteranceId
+    ended: bool = False
+    turn_ended: bool = False
+    transcribed: bool = False
+    cut: bool = False
+
+
+class ConversationRig:
+    """One program over one store. All methods are called from outside the loop."""
+
+    def __init__(self, path: Path, *, policy: Policy | None = None, session_idle_s: float = 0.0) -> None:
+        self.path = path
+        self.policy = policy or Policy()
+        self._session_idle_s = session_idle_s
+        self.problems: list[str] = []
+        self.records: list[Record] = []
+        self.plans: deque[tuple[Step, ...]] = deque()
+        self.inputs: list[TurnInput] = []
+        self.calls: list[ModelCall] = []
+        self.tools: list[RunningTool] = []
+        self.effects_run: Counter[str] = Counter()
+        self.intents: dict[IntentId, SpeechIntent] = {}
+        self.heard: dict[GenerationId, TurnHeard] = {}
+        self.levels = Levels()
+        self.clock = VirtualClock(_START_S, _WALL)
+        self.loop = VirtualTimeLoop(self.clock, SystemClock(), lambda: False, is_frozen=True)
+        self._starts = itertools.count(1)
+        self._begin_s = self.clock.monotonic_s()
+        self._blocks = 0
+        self._words = itertools.count(1)
+        self.track: list[np.ndarray[Any, Any]] = []
+        self.word_frames: Counter[tuple[IntentId, int]] = Counter()
+        self.run_frames: list[list[Any]] = []
+        self.complete_words: list[tuple[IntentId, int]] = []
+        self._silent_speaking_s = 0.0
+        self.has_device = True
+        self.utterance: OpenUtterance | None = None
+        self.open()
+
+    # --- life -------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Build the program and open it."""
+        self._is_dead = False
+        self.records = []
+        self.checker = EventChecker()
+        self.ids = IdFactory(f"{next(self._starts)}")
+        self.log = EventLog(self.clock, None, is_threaded=False)
+        self.log.add_tap(self._on_record)
+        self.bus = SpyBus(self.clock, self.ids, self.log, self.policy.table)
+        self.generations = SpyGenerations(self.ids, self.clock, self.bus.trace)
+        self.database = Database(self.path, is_inline=True)
+        self.scheduler = VirtualScheduler(self.clock)
+        self.worker = NamingWorker("tts", self.scheduler, SystemClock())
+        self.voice = LevelVoice(self.levels)
+        self.worker.voice = self.voice
+        self.player = Player(rate_hz=RATE_HZ, clock=self.clock, events=self.bus)
+        self.speech = SpeechWorker(
+            clock=self.clock,
+            events=self.bus,
+            staleness=self.generations,
+            player=self.player,
+            worker=self.worker,
+            voices=[self.voice],
+            cost_clock=self.clock,
+            synth_cost_s=lambda text: SYNTH_S,
+        )
+        self.views = Views(self)
+        self.brain = ScriptedBrain(self)
+        self.utterance = None
+        self.has_device = True
+        self._last_order = 0
+        self._orders: list[tuple[int, int, bool]] = []
+        self._committed: list[str] = []
+        self._silent_speaking_s = 0.0
+        self.log.record(
+            Event(
+                payload=LogOpen(
+                    schema=1, wall="", monotonic_origin=0.0, rates={}, in_latency_s=0.0, out_latency_s=LATENCY_S
+                ),
+                source="app",
+            )
+        )
+        # First of all consumers, so that what the others post in turn has not come yet.
+        for payload in payload_classes().values():
+            if payload.TYPE:
+                self.bus.subscribe(payload, self._on_handled)
+        parts = CoreParts(
+            clock=self.clock,
+            ids=self.ids,
+            event_log=self.log,
+            database=self.database,
+            speech=SpeechSpy(self.speech, self),
+            views=self.views,
+            llm=ModelHost(self),
+            make_brain=lambda: self.brain,
+            remake_brain=lambda: self.brain,
+            make_pipe=ReplyText,
+            policy=self.policy,
+            apology=lambda code, language: "sorry that did not work.",
+            session_idle_s=self._session_idle_s,
+            load_policy=lambda: self.policy,
+        )
+        self.core = Core(parts, self.bus, self.generations)
+        self._run(self.core.open())
+        self._committed = [
+            entry.text for entry in self.core.history.entries if entry.role == "assistant" and entry.text
+        ]
+        self.settle()
+
+    def close(self, *, must_be_clean: bool = True) -> None:
+        """End the program in order and check its record."""
+        self.speech.set_output(True)
+        if self.utterance is not None:
+            self.finish_utterance("", rejected=True)
+        closing = self.loop.create_task(self.core.close())
+        self._run(self._while_running(closing))
+        self._run(self._advance(2))
+        self.log.record(Event(payload=AppExit(code=0, counters={}), source="app"))
+        found = self.checker.finish()
+        if must_be_clean:
+            self.problems.extend(found)
+            self._check_nothing_lost()
+        self._end()
+
+    def kill(self) -> None:
+        """End the program at once, as a crash would: nothing is stored any more."""
+        self._end()
+
+    def end_loop(self) -> None:
+        """Close the loop after the last program, which is killed if it still runs."""
+        if not self._is_dead:
+            self._end()
+        self._run(self.loop.shutdown_asyncgens())
+        self.loop.close()
+
+    def _end(self) -> None:
+        self._is_dead = True
+
+        async def drop_tasks() -> None:
+            tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+        self.database.close()
+        with suppress(Exception):
+            self._run(drop_tasks())
+        self.calls.clear()
+        self.tools.clear()
+        self.plans.clear()
+        self.worker.stop(0)
+
+    async def _while_running(self, task: asyncio.Task[None]) -> None:
+        while not task.done():
+            await self._advance(1)
+        await task
+
+    # --- time -------------------------------------------------------------------------------------------
+
+    def _run(self, work: Awaitable[Any]) -> Any:
+        return self.loop.run_until_complete(work)  # type: ignore[arg-type]
+
+    def do(self, call: Callable[[], Any]) -> Any:
+        """Call something on the loop and let what follows at once happen."""
+
+        async def run() -> Any:
+            result = call()
+            await self._settle()
+            return result
+
+        return self._run(run())
+
+    def settle(self) -> None:
+        """Let everything happen that needs no time."""
+        self._run(self._settle())
+
+    @staticmethod
+    async def _settle() -> None:
+        for _ in range(25):
+            await asyncio.sleep(0)
+
+    def advance(self, blocks: int) -> None:
+        """Let `blocks` of 20 ms pass."""
+        self._run(self._advance(blocks))
+
+    def seconds(self, seconds: float) -> None:
+        """Let time pass."""
+        self.advance(max(1, round(seconds / BLOCK_S)))
+
+    def until(self, is_so: Callable[[], bool], limit_s: float = 30.0) -> bool:
+        """Let time pass until something is so; False if it never came."""
+        for _ in range(round(limit_s / BLOCK_S)):
+            if is_so():
+                return True
+            self.advance(1)
+        return is_so()
+
+    async def _advance(self, blocks: int) -> None:
+        for _ in range(blocks):
+            due_s = self._begin_s + (self._blocks + 1) * BLOCK_S
+            while True:
+                pending_s = self.scheduler.next_s()
+                wake_s = due_s if pending_s is None else min(due_s, pending_s)
+                await asyncio.sleep(max(0.0, wake_s - self.clock.monotonic_s()))
+                self.scheduler.run_due()
+                if self.clock.monotonic_s() >= due_s - 1e-9:
+                    break
+            self._render()
+            self.speech.poll(self.clock.monotonic_s())
+            await asyncio.sleep(0)
+
+    def _render(self) -> None:
+        begin_s = self._begin_s + self._blocks * BLOCK_S
+        self._blocks += 1
+        out = np.zeros(BLOCK, np.float32)
+        if self.has_device:
+            self.player.render(out, begin_s + LATENCY_S)
+        self._look_at(out)
+
+    def _look_at(self, out: np.ndarray[Any, Any]) -> None:
+        """Read from the samples whose words sound, and whether they may."""
+        is_loud = bool(np.any(out))
+        self._silent_speaking_s = 0.0 if is_loud or self.views.state != "speaking" else self._silent_speaking_s + BLOCK_S
+        if self._silent_speaking_s > SILENT_SPEAKING_S:
+            self.note("the character is shown as speaking without a sound")
+            self._silent_speaking_s = 0.0
+        if not is_loud:
+            return
+        steady = out[1:][(np.abs(np.diff(out)) < 1e-8) & (out[1:] != 0.0)]
+        values, places = np.unique(steady, return_index=True)
+        for index in np.argsort(places):
+            value = float(values[index])
+            owner = self.levels.owner(value)
+            if owner is None:
+                self.note(f"a sound that is no word: {value}")
+                continue
+            self._hear(owner, int(np.count_nonzero(steady == values[index])) + 1)
+
+    def _hear(self, owner: tuple[IntentId, int], frames: int) -> None:
+        intent = self.intents[owner[0]]
+        generation = self.generations.get(intent.generation_id)
+        if generation is None:
+            self.note(f"{intent.generation_id} of an earlier program sounds")
+            return
+        if generation.is_stale:
+            self.note(f"{intent.generation_id} sounds after it was over")
+        if generation.state is GenerationState.SUSPENDED:
+            self.note(f"{intent.generation_id} sounds while it is held")
+        if self.run_frames and self.run_frames[-1][0] == owner and self.run_frames[-1][2] == self._blocks - 1:
+            self.run_frames[-1][1] += frames
+            self.run_frames[-1][2] = self._blocks
+        else:
+            self.run_frames.append([owner, frames, self._blocks])
+        if self.run_frames[-1][1] >= WORD_FRAMES - FADE_FRAMES - 12 and owner not in self.complete_words:
+            self.complete_words.append(owner)
+
+    # --- what must never happen -------------------------------------------------------------------------
+
+    def note(self, problem: str) -> None:
+        """Remember something that must not happen."""
+        if not self._is_dead:
+            self.problems.append(problem)
+
+    def _on_record(self, record: Record) -> None:
+        if self._is_dead:
+            return
+        self.records.append(record)
+        self.checker.feed(record)
+        if record["type"] == "history:commit" and record["payload"]["role"] == "assistant":
+            payload = record["payload"]
+            if payload["status"] != "failed":
+                self._committed.append(payload["text"])
+                self._check_heard(GenerationId(record["generationId"]), payload["text"])
+
+    def _check_heard(self, generation_id: GenerationId, text: str) -> None:
+        """Compare what is stored with what was in the samples; shown sentences count as the player says."""
+        mine = [intent for intent in self.intents.values() if intent.generation_id == generation_id]
+        whole = letters("".join(intent.text for intent in mine))
+        if not whole.startswith(letters(text)):
+            self.note(f"what is stored of {generation_id} is no beginning of its text")
+        if any(self._was_shown(intent.intent_id) for intent in mine):
+            return
+        ids = {intent.intent_id for intent in mine}
+        said = sorted((owner for owner in self.complete_words if owner[0] in ids), key=lambda o: (_number(o[0]), o[1]))
+        heard = "".join(word_spans(self.intents[i].text)[n].text for i, n in said)
+        if letters(heard) != letters(text):
+            self.note(f"stored of {generation_id}: {text!r}; in the samples: {heard!r}")
+
+    def _was_shown(self, intent_id: IntentId) -> bool:
+        return any(
+            record["type"] == "output:word" and record.get("intentId") == intent_id and record["payload"]["estimated"]
+            for record in self.records
+        )
+
+    def note_snapshot(self, turn: Any) -> None:
+        """Check what an answer is begun from."""
+        for generation in self.generations.all:
+            if generation.state.is_final and not generation.settled.is_set():
+                self.note(f"{turn.generation_id} was begun before {generation.generation_id} was stored")
+        known = [entry.text for entry in turn.history if entry.role == "assistant"]
+        if known[-3:] != self._committed[-3:]:
+            self.note(f"the snapshot of {turn.generation_id} has other answers than the store")
+
+    def _on_handled(self, envelope: Envelope) -> None:
+        is_control = envelope.lane is Lane.CONTROL
+        if is_control:
+            late = [order for order, seen, control in self._orders[-64:] if not control and seen >= envelope.order]
+            if late:
+                self.note(f"{envelope.type} of the control lane was handled after events that came no earlier")
+        self._orders.append((envelope.order, self.bus.taken, is_control))
+
+    def _check_nothing_lost(self) -> None:
+        ended: Counter[str] = Counter()
+        for record in self.records:
+            if "lane" in record:
+                ended[record["type"]] += 1
+            elif record["type"] == "bus:dropped":
+                ended[record["payload"]["droppedType"]] += record["payload"]["count"]
+        for kind, count in self.bus.asked.items():
+            if ended[kind] != count:
+                self.note(f"{count} events {kind} were posted, {ended[kind]} were handled or counted as dropped")
+        for key, count in self.effects_run.items():
+            if count > 1:
+                self.note(f"the effect {key} ran {count} times")
+
+    # --- the user -----------------------------------------------------------------------------------------
+
+    def type(self, text: str) -> None:
+        """Send a typed line."""
+        self.do(lambda: self.core.handle(SendText(text=text)))
+
+    def stop_button(self) -> None:
+        """Press stop: the player hears of it directly, too."""
+
+        def press() -> None:
+            self.player.cut()
+            self.core.handle(Stop())
+
+        self.do(press)
+
+    def post(self, payload: Payload, **fields: Any) -> bool:
+        """Post an event from outside."""
+        return bool(self.do(lambda: self.bus.post(Event(payload=payload, source="rig", **fields))))
+
+    def begin_to_speak(self) -> OpenUtterance:
+        """The user begins; whoever was speaking before has to be finished."""
+        assert self.utterance is None
+        self.utterance = OpenUtterance(self.ids.utterance())
+        during = self.player.audible() is not None
+        self.post(
+            InputSpeech(phase="onset", at_s=self.clock.monotonic_s(), vad=0.9, during_output=during),
+            utterance_id=self.utterance.utterance_id,
+        )
+        return self.utterance
+
+    def vad_cut(self, by: str = "vad") -> GenerationId | None:
+        """The ears are sure: the player is cut at once, the core is told."""
+        utterance = self.utterance
+        audible = self.player.audible()
+        if audible is None or not audible.interruptible:
+            return None
+
+        def cut() -> GenerationId | None:
+            generation_id = self.player.cut()
+            self.bus.post(
+                Event(
+                    payload=InputInterrupt(reason=InterruptReason.USER_BARGE_IN, by=by),
+                    source="ears",
+                    utterance_id=utterance.utterance_id if utterance is not None else None,
+                    target_generation_id=generation_id,
+                    interrupt_reason=InterruptReason.USER_BARGE_IN,
+                )
+            )
+            return generation_id
+
+        found: GenerationId | None = self.do(cut)
+        return found
+
+    def partial(self, text: str) -> None:
+        """Some words are known."""
+        self._transcript(text, final=False, rejected=False)
+
+    def cease_to_speak(self) -> None:
+        """The voice ended."""
+        assert self.utterance is not None
+        self.utterance.ended = True
+        self.post(
+            InputSpeech(phase="end", at_s=self.clock.monotonic_s(), vad=0.1, during_output=False),
+            utterance_id=self.utterance.utterance_id,
+        )
+
+    def end_turn(self) -> None:
+        """The turn is over."""
+        assert self.utterance is not None
+        if not self.utterance.ended:
+            self.cease_to_speak()
+        self.utterance.turn_ended = True
+        self.post(
+            InputTurnEnd(at_s=self.clock.monotonic_s(), silence_s=0.5, by="silence"),
+            utterance_id=self.utterance.utterance_id,
+        )
+        self._close_utterance()
+
+    def transcribe(self, text: str, *, rejected: bool = False) -> None:
+        """The final words are known."""
+        assert self.utterance is not None
+        self.utterance.transcribed = True
+        self._transcript(text, final=True, rejected=rejected)
+        self._close_utterance()
+
+    def finish_utterance(self, text: str, *, rejected: bool = False) -> None:
+        """End what is open of the utterance, with these words."""
+        utterance = self.utterance
+        if utterance is not None and not utterance.turn_ended:
+            self.end_turn()
+        if self.utterance is not None and not self.utterance.transcribed:
+            self.transcribe(text, rejected=rejected)
+
+    def say(self, text: str, *, cut: bool = True, rejected: bool = False, during_s: float = 0.2) -> None:
+        """Speak a whole utterance, over the answer if there is one."""
+        self.begin_to_speak()
+        if cut:
+            self.vad_cut()
+        self.seconds(during_s)
+        self.cease_to_speak()
+        self.seconds(0.1)
+        self.finish_utterance(text, rejected=rejected)
+        self.advance(1)
+
+    def _transcript(self, text: str, *, final: bool, rejected: bool) -> None:
+        assert self.utterance is not None
+        self.post(
+            InputTranscript(
+                final=final,
+                text=text,
+                language="zh" if any("\u4e00" <= char <= "\u9fff" for char in text) else "en",
+                audio_s=1.0,
+                decode_s=0.1,
+                context="short",
+                retried=False,
+                avg_logprob=-0.3,
+                no_speech=0.1,
+                vad_fraction=0.8,
+                rejected="noise" if rejected else None,
+            ),
+            utterance_id=self.utterance.utterance_id,
+        )
+
+    def _close_utterance(self) -> None:
+        if self.utterance is not None and self.utterance.turn_ended and self.utterance.transcribed:
+            self.utterance = None
+
+    # --- model, tools, devices ------------------------------------------------------------------------------
+
+    def open_calls(self) -> list[ModelCall]:
+        """Return the model calls that are not over."""
+        self.calls = [call for call in self.calls if not call.is_over]
+        return self.calls
+
+    def tokens(self, text: str) -> None:
+        """Let the newest open model call say something more."""
+        calls = self.open_calls()
+        if calls:
+            self.do(lambda: calls[-1].pieces.put_nowait(text))
+
+    def end_model(self, error: Exception | None = None) -> None:
+        """Let the newest open model call end."""
+        calls = self.open_calls()
+        if calls:
+            calls[-1].is_over = True
+            self.do(lambda: calls[-1].pieces.put_nowait(error))
+
+    def end_tool(self, *, ok: bool = True) -> None:
+        """Let the oldest running side effect end."""
+        if self.tools:
+            result = self.tools.pop(0).result
+            if not result.done():
+                self.do(lambda: result.set_result("done") if ok else result.set_exception(ArithmeticError("tool")))
+
+    def ask(self, text: str, *answer: str, begin: bool = True) -> None:
+        """Type a question and let the model answer it whole."""
+        self.type(text)
+        self.until(lambda: bool(self.open_calls()), 5.0)
+        for part in answer:
+            self.tokens(part)
+        self.end_model()
+        if begin:
+            self.until(lambda: self.core.turns.active is not None and self.core.turns.active.sounded, 10.0)
+
+    def sentence(self, count: int = 5) -> str:
+        """Return a sentence whose words occur nowhere else."""
+        return " ".join(f"{_spell(next(self._words))}" for _ in range(count)) + ". "
+
+    def is_quiet(self) -> bool:
+        """Whether nothing is going on."""
+        return (
+            self.core.conversation.is_quiet
+            and self.speech.is_idle()
+            and all(generation.settled.is_set() for generation in self.generations.all)
+        )
+
+    def finish_everything(self, limit_s: float = 60.0) -> None:
+        """End all that is open and let it become quiet."""
+        if not self.has_device:
+            self.give_device()
+        if self.utterance is not None:
+            self.finish_utterance("", rejected=True)
+        for _ in range(round(limit_s / 0.2)):
+            while self.open_calls():
+                self.end_model()
+            while self.tools:
+                self.end_tool()
+            if self.is_quiet():
+                self.seconds(0.3)
+                if self.is_quiet() and not self.open_calls() and not self.tools:
+                    return
+            self.seconds(0.2)
+        active = self.core.turns.active
+        self.note(f"it does not become quiet: {active.generation_id if active else None} {active and active.state}")
+
+    def lose_device(self) -> None:
+        """The loudspeaker goes away."""
+        self.has_device = False
+        self.player.detach()
+        self.do(lambda: self.speech.set_output(False))
+
+    def give_device(self) -> None:
+        """The loudspeaker comes back."""
+        self.player.attach(RATE_HZ)
+        self.has_device = True
+        self.do(lambda: self.speech.set_output(True))
+
+    # --- looking ------------------------------------------------------------------------------------------
+
+    def of(self, kind: str) -> list[Record]:
+        """Return the records of one kind of this program."""
+        return [record for record in self.records if record["type"] == kind]
+
+    def payloads(self, kind: str) -> list[Record]:
+        """Return their payloads."""
+        return [record["payload"] for record in self.of(kind)]
+
+    def states(self, generation_id: str) -> list[str]:
+        """Return the states of an answer in order."""
+        return [r["payload"]["to"] for r in self.of("generation:state") if r.get("generationId") == generation_id]
+
+    def answers(self) -> list[Record]:
+        """Return what was stored of the character's answers."""
+        return [p for p in self.payloads("history:commit") if p["role"] == "assistant"]
+
+    def stored(self) -> list[dict[str, Any]]:
+        """Return all stored messages."""
+        found: list[dict[str, Any]] = self.database.transact_now(records.list_messages)
+        return found
+
+    def words_sounded(self) -> str:
+        """Return the words that sounded whole, in the order they first did."""
+        return " ".join(word_spans(self.intents[i].text)[n].text for i, n in self.complete_words)
+
+    def check(self) -> None:
+        """Raise if something happened that must not."""
+        assert not self.problems, "\n".join(dict.fromkeys(self.problems))
+
+
+def _number(intent_id: IntentId) -> tuple[int, ...]:
+    return tuple(int(part) for part in intent_id.removeprefix("i").split("-"))
+
+
+def _spell(number: int) -> str:
+    letters_of = "bcdfghklmnprstvw"
+    vowels = "aeiou"
+    parts = []
+    while True:
+        number, rest = divmod(number, 80)
+        parts.append(letters_of[rest // 5] + vowels[rest % 5])
+        if not number:
+            return "mo" + "".join(reversed(parts))
+
+
+def by_generation(pairs: list[tuple[IntentId, int]], intents: Mapping[IntentId, SpeechIntent]) -> dict[str, list[Any]]:
+    """Group heard words by answer."""
+    found: dict[str, list[Any]] = defaultdict(list)
+    for intent_id, index in pairs:
+        found[intents[intent_id].generation_id].append((intent_id, index))
+    return found
+
+
+__all__ = ["ConversationRig", "GenerationCancelled", "LlmUnavailable", "ModelCall", "ScriptedBrain"]
