@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from orchestrator.flows.expressions import (
@@ -89,15 +89,15 @@ def _checked(outcome: Outcome, *, printed: bool = False) -> Any:
 
 
 class BoundEvaluator:
-    """The evaluator of one turn: everything but the variables is fixed."""
+    """The evaluator of one turn. `names` is asked each time: a task may fill a slot between two steps."""
 
-    def __init__(self, expressions: Expressions, names: Mapping[str, Any]) -> None:
+    def __init__(self, expressions: Expressions, names: Callable[[], Mapping[str, Any]]) -> None:
         self._expressions = expressions
         self._names = names
 
     def names(self, variables: Mapping[str, Any]) -> dict[str, Any]:
         """Return all names, with these variables."""
-        return {**self._names, "vars": SlotView(variables)}
+        return {**self._names(), "vars": SlotView(variables)}
 
     def condition(self, source: Any, variables: Mapping[str, Any]) -> bool:
         """Whether it holds."""

@@ -50,7 +50,7 @@ class Tracer:
     ) -> None:
         self._rails = config.rail_set()
         names = {"slots": dict(slots or {}), "context": {}, "world": {}, "user": {}, "now": now}
-        self._evaluator = BoundEvaluator(Expressions(), names)
+        self._evaluator = BoundEvaluator(Expressions(), lambda: names)
         self._last: NextStep | None = None
         self.state = MachineState(vars=dict(variables or {}))
 

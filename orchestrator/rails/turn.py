@@ -73,7 +73,7 @@ class RailsTurn:
             host=host,
             config=config,
             prompts=prompts,
-            evaluator=BoundEvaluator(expressions, host.names()),
+            evaluator=BoundEvaluator(expressions, host.names),
             language=language,
             chooser=chooser,
             guard=self.guard_sentence if sentence else None,
@@ -339,7 +339,9 @@ class RailsTurn:
 
     def _feed(self, event: RailEvent) -> Transition:
         self._events += 1
-        self._trace.append(f"{event.kind} {event.name}")
+        # A model may have made an intent of the user's own words, which belong in no log.
+        is_open = event.kind is EventKind.USER and self._config.known_intent(event.name) is None
+        self._trace.append(f"{event.kind} {'…' if is_open else event.name}")
         if self._events > self._config.settings.max_events:
             _LOG.warning("more than %d events in one turn: … %s", self._events - 1, "; ".join(self._trace[-12:]))
             raise TurnFailed("too many events in one turn", TOO_LONG)

@@ -191,6 +191,11 @@ class Talk:
         host.result.tasks = [str(r.task) for r in self.llm.requests]
         return host.result
 
+    def start(self, text: str, llm: Any) -> tuple[Any, Host]:
+        """Begin a turn without running it."""
+        host = Host(self, TurnInput(text=text), llm)
+        return self.rails.begin(self.state, host), host
+
     async def event(self, kind: str, **payload: Any) -> Turn:
         host = Host(self, TurnInput(kind="event", event_type=kind, event_payload=payload), ScriptedLlm(None))
         turn = self.rails.begin(self.state, host)
