@@ -12,6 +12,7 @@ from audio.tts.espeak_adapter import EspeakSynthesiser
 from audio.tts.piper_adapter import PiperSynthesiser
 from audio.tts.voice import SpeechSynthesiser
 from desktop.models import ModelStore
+from desktop.paths import cache_dir
 from desktop.settings import Settings
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import MynahError
@@ -21,14 +22,16 @@ Progress = Callable[[str], None]
 
 def load_final(settings: Settings, store: ModelStore, clock: Clock) -> SpeechRecogniser:
     """Load the recogniser of finished utterances. Raises `InputError` model_missing or model_broken."""
-    return WhisperAdapter(store.path(settings.whisper), clock=clock, cpu_threads=2)
+    return WhisperAdapter(store.path(settings.whisper), clock=clock, cpu_threads=2, cache_dir=cache_dir() / "silence")
 
 
 def load_partial(settings: Settings, store: ModelStore, clock: Clock) -> SpeechRecogniser | None:
     """Load the recogniser of words in progress; none where it is not installed or would be the same."""
     if settings.whisper_partial == settings.whisper or not store.is_installed(settings.whisper_partial):
         return None
-    return WhisperAdapter(store.path(settings.whisper_partial), clock=clock, cpu_threads=1)
+    return WhisperAdapter(
+        store.path(settings.whisper_partial), clock=clock, cpu_threads=1, cache_dir=cache_dir() / "silence"
+    )
 
 
 def load_voices(settings: Settings, store: ModelStore) -> tuple[SpeechSynthesiser, ...]:

@@ -17,6 +17,7 @@ from audio.stt.chunking import split_at_silences
 from audio.stt.guards import compression_ratio, find_flaw
 from audio.stt.rejection import reject, weakness
 from audio.stt.text import join_texts
+from audio.stt.silence_cache import SilenceCache
 from audio.stt.transcription import MIN_VAD_FRACTION, SAMPLE_RATE_HZ, SURE_VAD_FRACTION, Transcription
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import InputError, PartFailed
@@ -49,8 +50,18 @@ class WhisperAdapter:
     positions. What the guards flag is decoded once more with full context, and that result stands.
     """
 
-    def __init__(self, model_dir: Path, *, clock: Clock, cpu_threads: int = 2, compute_type: str = "int8") -> None:
+    def __init__(
+        self,
+        model_dir: Path,
+        *,
+        clock: Clock,
+        cpu_threads: int = 2,
+        compute_type: str = "int8",
+        cache_dir: Path | None = None,
+    ) -> None:
         """Load and warm up the model of `model_dir`; takes a second or two. `clock` measures what decoding costs.
+
+        The states of silence cost a full encoding; with `cache_dir` they are kept there for the next start.
 
         Raises:
             InputError: `model_missing` if the folder or a file of it is not there, `model_broken` if it can't be used.
@@ -65,7 +76,7 @@ class WhisperAdapter:
         self._clock = clock
         self._cores = float(cpu_threads)
         try:
-            self._load(model_dir, cpu_threads, compute_type)
+            self._load(model_dir, cpu_threads, compute_type, cache_dir)
         except Exception as error:
             raise InputError(
                 "model_broken",
@@ -74,7 +85,7 @@ class WhisperAdapter:
                 part="stt",
             ) from error
 
-    def _load(self, model_dir: Path, cpu_threads: int, compute_type: str) -> None:
+    def _load(self, model_dir: Path, cpu_threads: int, compute_type: str, cache_dir: Path | None) -> None:
         # Imported here: it takes a second, which commands that recognise nothing need not wait for.
         from faster_whisper import WhisperModel
         from faster_whisper.tokenizer import Tokenizer
@@ -88,7 +99,12 @@ class WhisperAdapter:
         self._suppressed_of: Any = get_suppressed_tokens
         self._tokenizers: dict[str, tuple[Any, list[int]]] = {}
         silence = np.zeros(_FRAMES * _HOP, np.float32)
-        self._silence: NDArray[np.float32] = np.array(self._encode(silence, _FRAMES))
+        kept = SilenceCache(model_dir, cache_dir, compute_type)
+        states = kept.read()
+        if states is None:
+            states = np.array(self._encode(silence, _FRAMES))
+            kept.write(states)
+        self._silence: NDArray[np.float32] = states
         self.transcribe(silence[: SAMPLE_RATE_HZ // 2], languages=("en",), final=False)
 
     @property
