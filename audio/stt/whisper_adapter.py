@@ -16,8 +16,8 @@ from audio.ports import Samples
 from audio.stt.chunking import split_at_silences
 from audio.stt.guards import compression_ratio, find_flaw
 from audio.stt.rejection import reject, weakness
-from audio.stt.text import join_texts
 from audio.stt.silence_cache import SilenceCache
+from audio.stt.text import join_texts
 from audio.stt.transcription import MIN_VAD_FRACTION, SAMPLE_RATE_HZ, SURE_VAD_FRACTION, Transcription
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import InputError, PartFailed
