@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,17 @@ from bench.rows import Row, markdown, table
 from bench.stimuli import Recordings
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SECTIONS = {"components": ComponentSection, "live": LiveSection, "rules": RuleSection, "window": WindowSection}
+SECTIONS: Mapping[str, Callable[[Setting], Section]] = {
+    "components": ComponentSection,
+    "live": LiveSection,
+    "rules": RuleSection,
+    "window": WindowSection,
+}
+    "components": ComponentSection,
+    "live": LiveSection,
+    "rules": RuleSection,
+    "window": WindowSection,
+}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -41,7 +51,8 @@ def main(argv: Sequence[str]) -> int:
     tell = Teller()
     loads = [load()]
     tell.say(f"load before the start {loads[0][0]:.2f}, {machine()['cores']} cores; lower is better")
-    code, rows = 0, []
+    code = 0
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="mynah-bench-", ignore_cleanup_errors=True) as scratch:
         setting = Setting(
             plan=plan, tell=tell, folder=Path(scratch), recordings=_recordings(), seed=args.seed, keep=args.keep

@@ -76,12 +76,16 @@ class ComponentSection:
 
     def run(self) -> None:
         """Measure the bus, then the steps."""
+        # One loop for all: being cancelled while a loop is made leaves complaints of a half-made one.
+        asyncio.run(self._measure())
+
+    async def _measure(self) -> None:
         self._set.tell.say(f"bus under load, {self._set.plan.bus_s:g} s")
-        asyncio.run(self._bus(self._set.plan.bus_s))
+        await self._bus(self._set.plan.bus_s)
         for kind in ("rail", "flow"):
             self._set.tell.say(f"steps of a {kind}, turns 1 to {LATE_TURN + 20}")
             try:
-                asyncio.run(self._converse(kind))
+                await self._converse(kind)
             except Exception as error:
                 # A part that is not there yet leaves its row unmeasured, not the whole bench.
                 self._notes[kind] = f"{type(error).__name__}: {error}"
@@ -173,7 +177,7 @@ class ComponentSection:
 
 def _conversation(kind: str, setting: Setting) -> Conversation:
     from desktop.paths import flow_config
-    from orchestrator.dialogue.brain_loading import TestRails, make_store
+    from orchestrator.dialogue.brain_loading import TestRails
     from orchestrator.flows.loader import Layer, load_config
 
     name = "rails.yml" if kind == "rail" else "user_flows.yml"
@@ -182,7 +186,7 @@ def _conversation(kind: str, setting: Setting) -> Conversation:
     loaded = load_config(layers)
     if loaded.errors:
         raise RuntimeError("; ".join(str(problem) for problem in loaded.errors))
-    make_rails: RailsFactory = TestRails(make_store(None))
+    make_rails: RailsFactory = TestRails()
     runner = Runner(folder=setting.folder, shipped=shipped, make_rails=make_rails)
     return runner.conversation(loaded.config, VirtualClock(0.0), language="en")
 

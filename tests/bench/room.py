@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from bench.scorer import Heard, Track, find_sound
-from bench.stimuli import RATE_HZ, Samples, Stimulus
+from bench.scorer import Heard, Samples, Track, find_sound
+from bench.stimuli import RATE_HZ, Stimulus
 from rigs.program_rig import Program, Record
 from rigs.sound_rig import Recording, SoundRig, write_wav
 
