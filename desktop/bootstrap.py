@@ -169,6 +169,7 @@ class Assembly:
             llm=self.llm,
             make_brain=self.brains.make,
             remake_brain=self.brains.remake,
+            warm_brain=self.brains.warm,
             make_pipe=lambda: ReplyText(names),
             policy=policy,
             apology=lambda code, language: failures.sentence(code_of(code), language or settings.languages[0]),

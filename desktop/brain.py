@@ -11,6 +11,7 @@ from desktop.settings import Settings
 from orchestrator.clock import Clock
 from orchestrator.contracts.dialogue import Brain, ChatMessage, LlmRequest, TurnContext, TurnInput
 from orchestrator.contracts.errors import InputError
+from orchestrator.dialogue.brain import FlowBrain
 from orchestrator.dialogue.brain_loading import LoadedBrain, load_folders, make_brain, make_store
 from orchestrator.flows.source import Problem
 from orchestrator.llm.persona import Persona, load_persona_layers
@@ -84,6 +85,15 @@ class BrainFactory:
             clock=self._clock,
             seed=self._seed,
         )
+
+    async def warm(self, brain: Brain) -> None:
+        """Embed the examples and load what understanding needs, so that the first turn does not wait for it."""
+        if isinstance(brain, FlowBrain):
+            prepare = getattr(brain.rails, "prepare", None)
+            if prepare is not None:
+                await prepare()
+            matcher = await brain.flow_matcher()
+            await matcher.match("hello")
 
     def remake(self) -> Brain:
         """Read the files again and make a brain. Raises `InputError` if they are faulty: the old brain is to stay."""

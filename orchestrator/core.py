@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -94,6 +94,7 @@ class CoreParts:
     greeting: str | None = None
     session_idle_s: float = 1800.0
     load_policy: Callable[[], Policy] | None = None
+    warm_brain: Callable[[Brain], Awaitable[None]] | None = None
 
 
 class Core:
@@ -183,6 +184,8 @@ class Core:
         self.bus.attach(asyncio.get_running_loop())
         self._reminders.start()
         self.conversation.refresh()
+        if parts.warm_brain is not None:
+            self._spawn(parts.warm_brain(self._brain), "warm-brain")
 
     async def close(self) -> None:
         """Cancel what is going on, store it, and stop the model; in bounded time."""
@@ -271,6 +274,8 @@ class Core:
             self._notice("reload_failed", error.message)
             return
         self._brain = brain
+        if parts.warm_brain is not None:
+            self._spawn(parts.warm_brain(brain), "warm-brain")
         if policy is not None:
             self.bus.set_policy(policy.table)
             self.conversation.set_phrases(policy.book(parts.names), policy.times)
