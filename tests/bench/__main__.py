@@ -28,11 +28,6 @@ SECTIONS: Mapping[str, Callable[[Setting], Section]] = {
     "rules": RuleSection,
     "window": WindowSection,
 }
-    "components": ComponentSection,
-    "live": LiveSection,
-    "rules": RuleSection,
-    "window": WindowSection,
-}
 
 
 def main(argv: Sequence[str]) -> int:
