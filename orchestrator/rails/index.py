@@ -8,7 +8,7 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -58,12 +58,14 @@ class Match:
 class VectorStore:
     """Vectors by content: kept on disk per model, made only for texts never seen, query vectors remembered.
 
-    Belongs to one event loop.
+    `seed` is a read-only file of vectors that ship with the program, so that its own sentences are known at the first
+    start. Belongs to one event loop.
     """
 
-    def __init__(self, provider: EmbeddingProvider, cache_dir: Path | None = None) -> None:
+    def __init__(self, provider: EmbeddingProvider, cache_dir: Path | None = None, *, seed: Path | None = None) -> None:
         self.provider = provider
         self._cache_dir = cache_dir
+        self._seed = seed
         self._known: dict[str, Matrix] = {}
         self._loaded: str | None = None
         self._loading = asyncio.Lock()
@@ -110,33 +112,51 @@ class VectorStore:
         async with self._loading:
             name, path = self.provider.name, self._path()
             if self._loaded != name:
-                self._known = await asyncio.to_thread(_read_vectors, path) if path is not None else {}
+                known: dict[str, Matrix] = {}
+                for file in (self._seed, path):
+                    if file is not None and not self.provider.is_exact:
+                        known.update(await asyncio.to_thread(_read_vectors, file, name))
+                self._known = known
                 self._loaded = name
 
     async def _save(self) -> None:
         path = self._path()
         if path is not None and self._known:
-            await asyncio.to_thread(_write_vectors, path, dict(self._known))
+            await asyncio.to_thread(_write_vectors, path, dict(self._known), self.provider.name)
+
+    async def write_seed(self, path: Path, texts: Sequence[str]) -> None:
+        """Write the vectors of `texts` as a seed, at half precision. Raises `EmbeddingFailed`."""
+        rows = await self.items(texts)
+        known = {_key(text): row.astype(np.float16) for text, row in zip(texts, rows, strict=True)}
+        await asyncio.to_thread(_write_vectors, path, known, self.provider.name)
+
+    async def seed_misses(self, texts: Sequence[str]) -> list[str]:
+        """Return the texts whose vectors are neither in the seed nor in the cache."""
+        await self._load()
+        return [text for text in dict.fromkeys(texts) if _key(text) not in self._known]
 
 
-def _read_vectors(path: Path) -> dict[str, Matrix]:
+def _read_vectors(path: Path, provider: str) -> dict[str, Matrix]:
     if not path.exists():
         return {}
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
-            keys, rows = data["keys"], data["rows"]
-            return {str(k): np.asarray(r, np.float32) for k, r in zip(keys, rows, strict=True)}
+            if str(data["provider"]) != provider:
+                return {}
+            keys, rows = data["keys"], _unit(data["rows"])
+            return {str(k): r for k, r in zip(keys, rows, strict=True)}
     except Exception as error:  # a damaged file may raise nearly anything
         _LOG.warning("embedding cache unreadable, made anew (%s)", type(error).__name__)
         return {}
 
 
-def _write_vectors(path: Path, known: dict[str, Matrix]) -> None:
+def _write_vectors(path: Path, known: Mapping[str, npt.NDArray[Any]], provider: str) -> None:
     temporary = path.with_name(f"{path.stem}.{os.getpid()}.{threading.get_ident()}.tmp.npz")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as file:
-            np.savez(file, keys=np.array(list(known)), rows=np.stack(list(known.values())))
+            rows = np.stack(list(known.values()))
+            np.savez_compressed(file, provider=np.array(provider), keys=np.array(list(known)), rows=rows)
         temporary.replace(path)
     except OSError as error:
         _LOG.warning("embedding cache not written (%s)", type(error).__name__)

@@ -11,6 +11,7 @@ import pytest
 from orchestrator.clock import SystemClock
 from orchestrator.contracts.errors import InputError
 from orchestrator.rails.accuracy import accuracy_rows, cost_rows, load_config, load_sentences, measure
+from orchestrator.rails.background import BACKGROUND, NEAR_MISSES, OTHER_JOBS
 from orchestrator.rails.calibrate import calibrate
 from orchestrator.rails.embedder import LexicalEmbedder, LocalEmbedder
 from orchestrator.rails.index import VectorStore
@@ -18,6 +19,7 @@ from orchestrator.rails.runtime import Rails
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data"
+SEED = ROOT / "assets" / "embeddings.npz"
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +45,21 @@ def test_there_are_enough_sentences_and_none_is_an_example(language: str) -> Non
     assert len(known) <= 40
 
 
+async def test_vectors_of_the_shipped_intents_ship_with_the_program() -> None:
+    config = load_config(ROOT / "flow_config" / "rails.yml")
+    examples = [text for texts in config.user_intents.values() for text in texts]
+    store = VectorStore(LocalEmbedder(), seed=SEED)
+    # After a change: python -m orchestrator.rails.seed flow_config assets/embeddings.npz
+    assert await store.seed_misses([*examples, *BACKGROUND, *NEAR_MISSES, *OTHER_JOBS]) == []
+    await store.items(examples)
+    assert store.made == 0
+
+
 @pytest.mark.models
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("language, least", [("en", 0.90), ("zh", 0.85)])
 async def test_accuracy_on_the_half_kept_as_test(cache: Path, language: str, least: float) -> None:
-    rails = shipped(VectorStore(LocalEmbedder(threads=2), cache))
+    rails = shipped(VectorStore(LocalEmbedder(), cache, seed=SEED))
     result = await measure(rails, load_sentences(DATA / f"rails_sentences_{language}.yml").half("test"))
     assert result.right / result.total >= least, result.missed
     assert result.wrong / result.total <= 0.02
@@ -59,7 +71,7 @@ async def test_accuracy_on_the_half_kept_as_test(cache: Path, language: str, lea
 @pytest.mark.models
 @pytest.mark.timeout(600)
 async def test_rows_of_the_bench(cache: Path) -> None:
-    rails = shipped(VectorStore(LocalEmbedder(threads=2), cache))
+    rails = shipped(VectorStore(LocalEmbedder(), cache, seed=SEED))
     sentences = [load_sentences(DATA / f"rails_sentences_{name}.yml") for name in ("en", "zh")]
     rows = await accuracy_rows(rails, sentences)
     assert [r["n"] for r in rows] == [108, 108, 102] * 2
@@ -73,8 +85,8 @@ async def test_rows_of_the_bench(cache: Path) -> None:
 @pytest.mark.models
 @pytest.mark.timeout(600)
 async def test_calibration_report(cache: Path) -> None:
-    rails = shipped(VectorStore(LocalEmbedder(threads=2), cache))
-    report = await calibrate(rails.config, VectorStore(LocalEmbedder(threads=2), cache))
+    rails = shipped(VectorStore(LocalEmbedder(), cache, seed=SEED))
+    report = await calibrate(rails.config, VectorStore(LocalEmbedder(), cache, seed=SEED))
     assert json.loads(json.dumps(report.to_json()))["threshold"] == "auto"
     assert len(report.fired) <= 0.04 * report.small_talk
     assert {i.intent for i in report.intents} == set(rails.config.user_intents)

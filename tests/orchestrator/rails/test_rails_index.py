@@ -125,6 +125,20 @@ async def test_damaged_cache_is_made_anew(tmp_path: Path) -> None:
     assert store.made == 4
 
 
+async def test_seed_is_used_for_its_own_model_only(tmp_path: Path) -> None:
+    seed = tmp_path / "seed.npz"
+    await VectorStore(Angles()).write_seed(seed, [text for text, _ in ITEMS])
+    store = VectorStore(Angles(), seed=seed)
+    index = await MatchIndex.build(ITEMS, store)
+    assert store.made == 0
+    found = await index.match("13")
+    assert found is not None
+    assert found.score == pytest.approx(math.cos(math.radians(3)), abs=1e-3)
+    other = VectorStore(LexicalEmbedder(), seed=seed)
+    await other.items(["0"])
+    assert other.made == 1
+
+
 async def test_a_sentence_is_embedded_once_for_all_indexes() -> None:
     provider = Angles()
     store = VectorStore(provider)
