@@ -33,16 +33,42 @@ class LlmTask(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    """A tool the model wants called. `arguments` is the text it wrote, JSON or not; `id` is the model's own."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOffer:
+    """A tool as it is described to the model. `parameters` is the JSON Schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMessage:
-    """One message of a prompt. `role` is system, user, assistant or tool."""
+    """One message of a prompt. `role` is system, user, assistant or tool.
+
+    `tool_uses` are the calls an assistant message asked for; `tool_use_id` says which of them a tool message answers.
+    """
 
     role: str
     content: str
+    tool_uses: tuple[ToolUse, ...] = ()
+    tool_use_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmRequest:
-    """A model call. `schema` asks for JSON of that shape; `max_tokens` none leaves it to the model."""
+    """A model call. `schema` asks for JSON of that shape; `max_tokens` none leaves it to the model.
+
+    `tools` are offered to a model that can call them; with `may_call_tools` off it may read of them but not call.
+    """
 
     task: LlmTask
     messages: tuple[ChatMessage, ...]
@@ -50,6 +76,8 @@ class LlmRequest:
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     schema: Mapping[str, Any] | None = None
+    tools: tuple[ToolOffer, ...] = ()
+    may_call_tools: bool = True
 
 
 class LlmUnavailable(Exception):  # noqa: N818 - the field's word
@@ -75,6 +103,19 @@ class Llm(Protocol):
 
     async def complete(self, request: LlmRequest) -> str:
         """Return the whole text. Raises `LlmUnavailable`."""
+        ...
+
+
+class ToolCallingLlm(Llm, Protocol):
+    """A model that may be offered tools."""
+
+    @property
+    def can_call_tools(self) -> bool:
+        """Whether the settings and the endpoint, as far as known, let it call tools."""
+        ...
+
+    def converse(self, request: LlmRequest) -> AsyncIterator[str | ToolUse]:
+        """Yield text pieces as they come, then the tools it wants called; otherwise as `stream`."""
         ...
 
 

@@ -68,3 +68,11 @@ class SpeechPort(Protocol):
     def set_muted(self, on: bool) -> None:
         """Mute or unmute the voice; muted speech is shown at reading pace and counts as heard then."""
         ...
+
+
+class PageOpener(Protocol):
+    """Shows a web page to the user."""
+
+    async def open(self, url: str) -> bool:
+        """Open the http or https address `url`; False if nothing could show it."""
+        ...

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from orchestrator.clock import Clock
-from orchestrator.contracts.dialogue import ChatMessage, LlmRequest, LlmTask
+from orchestrator.contracts.dialogue import ChatMessage, LlmRequest, LlmTask, ToolUse
 from orchestrator.contracts.errors import GenerationCancelled, InputError
 from orchestrator.contracts.events import LlmCallStarted, LlmEnded, LlmFirstToken, Payload
 from orchestrator.contracts.ids import CallId, GenerationId, IdFactory
@@ -18,6 +19,7 @@ from orchestrator.llm.endpoint import Endpoint, EndpointSource
 from orchestrator.llm.failures import FailureCode, LlmFailure
 from orchestrator.llm.think import ThinkStripper
 from orchestrator.llm.tokens import estimate_messages
+from orchestrator.llm.tool_parts import ToolAssembler
 from orchestrator.llm.unavailable import explain
 
 log = logging.getLogger(__name__)
@@ -77,8 +79,10 @@ class LlmClient:
         clock: Clock,
         ids: IdFactory,
         limits: LlmLimits | None = None,
+        offers_tools: bool = False,
     ) -> None:
-        """Talk to whatever endpoint `source` names at the time of a call."""
+        """Talk to whatever endpoint `source` names at the time of a call; `offers_tools` lets its model call tools."""
+        self._offers_tools = offers_tools
         self.limits = limits or LlmLimits()
         self.clock = clock
         self.ids = ids
@@ -95,6 +99,11 @@ class LlmClient:
     def can_plan(self) -> bool:
         """Whether the model is capable of structured planning."""
         return self._source.can_plan
+
+    @property
+    def can_call_tools(self) -> bool:
+        """Whether the model may be offered tools, and has not refused them."""
+        return self._offers_tools and self._dialect.knows_tools
 
     @property
     def restarts(self) -> bool:
@@ -209,6 +218,11 @@ class BoundLlm:
         """Whether the model is capable of structured planning."""
         return self._client.can_plan
 
+    @property
+    def can_call_tools(self) -> bool:
+        """Whether the model may be offered tools, and has not refused them."""
+        return self._client.can_call_tools
+
     async def stream(self, request: LlmRequest) -> AsyncIterator[str]:
         """Yield text pieces as they come; closing the iterator or cancelling the task closes the connection.
 
@@ -216,6 +230,13 @@ class BoundLlm:
             LlmFailure: the model can't be reached or failed; pieces yielded before stay valid.
             GenerationCancelled: `abort` was called.
         """
+        async with aclosing(self.converse(request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, str):
+                    yield piece
+
+    async def converse(self, request: LlmRequest) -> AsyncGenerator[str | ToolUse]:
+        """Yield text pieces, then the tools the model wants called. Closing and errors as with `stream`."""
         if self._is_aborted:
             raise GenerationCancelled("aborted")
         call = _Call(self._client, request, self._emit)
@@ -253,7 +274,7 @@ class _Call:
         self._emit = emit
         self._id: CallId = client.ids.call()
         self._max_tokens = request.max_tokens or client.limits.default_max_tokens
-        self._pieces: asyncio.Queue[str | None] = asyncio.Queue()
+        self._pieces: asyncio.Queue[str | ToolUse | None] = asyncio.Queue()
         self._failure: LlmFailure | None = None
         self._tokens = 0
         self._is_announced = False
@@ -263,8 +284,8 @@ class _Call:
         client.open_call(self)
         self._task.add_done_callback(self._on_done)
 
-    async def next_piece(self) -> str | None:
-        """Return the next text, or none at the end."""
+    async def next_piece(self) -> str | ToolUse | None:
+        """Return the next text or tool call, or none at the end."""
         return await self._pieces.get()
 
     def raise_failure(self) -> None:
@@ -335,7 +356,8 @@ class _Call:
                 if self._tokens:
                     raise
                 if failure.refusal is not None:
-                    if not dialect.adapt(failure.refusal, has_schema=self._request.schema is not None):
+                    has_schema, has_tools = self._request.schema is not None, bool(self._request.tools)
+                    if not dialect.adapt(failure.refusal, has_schema=has_schema, has_tools=has_tools):
                         raise
                 elif failure.code is FailureCode.UNREACHABLE and may_reconnect:
                     # The server of before may have crashed a moment ago; `connect` waits for its successor.
@@ -349,6 +371,7 @@ class _Call:
         limits = self._client.limits
         loop = asyncio.get_running_loop()
         stripper = ThinkStripper()
+        tools = ToolAssembler()
         arguments = dialect.arguments(self._request, model=self._client.model, max_tokens=self._max_tokens)
         # An answer can't have more pieces than tokens; one that does comes from a broken server.
         max_pieces = 4 * self._max_tokens + 64
@@ -361,18 +384,22 @@ class _Call:
                 deadline.reschedule(loop.time() + limits.idle_s)
                 told = max(told, piece.tokens)
                 self._tokens = max(told, count)
-                if not piece.text:
+                if not piece.text and not piece.tool_parts:
                     continue
                 if count == 0:
                     self._emit(LlmFirstToken(call_id=self._id))
                 count += 1
                 self._tokens = max(told, count)
+                tools.feed(piece.tool_parts)
                 self._put(stripper.feed(piece.text))
                 if count > max_pieces:
                     break
         self._put(stripper.flush())
-        if not self._has_text:
+        uses = tools.uses() if self._request.tools else ()
+        if not self._has_text and not uses:
             raise LlmFailure(FailureCode.BAD_ANSWER, "an empty answer")
+        for use in uses:
+            self._pieces.put_nowait(use)
 
     def _put(self, text: str) -> None:
         if text:

@@ -13,11 +13,22 @@ from orchestrator.llm.endpoint import Endpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolPart:
+    """A part of a tool call on its way: what it adds to the call with this `index`; any of the texts may be empty."""
+
+    index: int
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChatPiece:
     """A part of a streamed answer. `text` may be empty (a thought, a sign of life); `tokens` is 0 when not told."""
 
     text: str
     tokens: int = 0
+    tool_parts: tuple[ToolPart, ...] = ()
 
 
 class Connection(Protocol):

@@ -11,7 +11,7 @@ import httpx2
 import openai
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-from orchestrator.llm.connection import ChatPiece
+from orchestrator.llm.connection import ChatPiece, ToolPart
 from orchestrator.llm.endpoint import Endpoint
 from orchestrator.llm.failures import FailureCode, LlmFailure
 
@@ -76,7 +76,23 @@ async def _pieces(stream: openai.AsyncStream[openai.types.chat.ChatCompletionChu
     async for chunk in stream:
         tokens = (chunk.usage.completion_tokens or 0) if chunk.usage is not None else 0
         delta = chunk.choices[0].delta if chunk.choices else None
-        yield ChatPiece(text=(delta.content or "") if delta is not None else "", tokens=tokens)
+        if delta is None:
+            yield ChatPiece(text="", tokens=tokens)
+        else:
+            yield ChatPiece(text=delta.content or "", tokens=tokens, tool_parts=tuple(_tool_parts(delta)))
+
+
+def _tool_parts(delta: openai.types.chat.chat_completion_chunk.ChoiceDelta) -> Iterator[ToolPart]:
+    for place, part in enumerate(delta.tool_calls or ()):
+        function = part.function
+        # Some servers leave the index out; then calls come whole, in one piece each.
+        index = part.index if isinstance(part.index, int) else place
+        yield ToolPart(
+            index=index,
+            id=part.id or "",
+            name=(function.name or "") if function is not None else "",
+            arguments=(function.arguments or "") if function is not None else "",
+        )
 
 
 @contextmanager
@@ -111,6 +127,8 @@ def failure_of(error: Exception) -> LlmFailure:
     detail = f"{type(error).__name__}: {error}".replace("\n", " ")[:300]
     if isinstance(error, openai.APIStatusError):
         is_form = isinstance(error, (openai.BadRequestError, openai.UnprocessableEntityError))
+        # That tools are not known is told with all kinds of status.
+        is_form = is_form or (error.status_code in (404, 500, 501) and "tool" in error.message.lower())
         return LlmFailure(_of_status(error), detail, refusal=error.message if is_form else None)
     if isinstance(error, openai.APITimeoutError):
         code = FailureCode.UNREACHABLE if isinstance(error.__cause__, httpx2.ConnectTimeout) else FailureCode.TIMEOUT
