@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -37,17 +38,20 @@ def run_headless(options: RunOptions) -> int:
     store = ModelStore()
     over = threading.Event()
     code = 0
+    is_loading = True
 
     def on_signal(number: int, _frame: Any) -> None:
         nonlocal code
         code = 130 if number == signal.SIGINT else 0
+        if is_loading:
+            # Native loaders can't be interrupted, and nothing is open yet that would have to be closed.
+            os._exit(code)
         over.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)
     models = load_all(options.settings, store, clock, lambda part: None)
-    if over.is_set():
-        return code
+    is_loading = False
     assembly = Assembly(
         options=options,
         timing=real_timing(clock),
