@@ -103,6 +103,7 @@ class ControlAck(Payload):
     """Answer to a line on the control channel."""
 
     TYPE: ClassVar[str] = "control:ack"
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("result",)
     cmd: str
     ok: bool
     error: str | None = None
@@ -634,7 +635,7 @@ _RENAMED = {"from_state": "from", "to_state": "to"}
 
 
 def json_name(name: str) -> str:
-    """Return the field's name in the events file: camelCase, unit suffix kept (`last_sample_at_s` → `lastSample_at_s`)."""
+    """Return the field's name in the events file: camelCase, but a unit suffix stays (`char_end`, `held_s`)."""
     if name in _RENAMED:
         return _RENAMED[name]
     if name in _KEEP_SNAKE or name == "at_s":
