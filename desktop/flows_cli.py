@@ -153,7 +153,15 @@ def _flow_folder(test_file: Path, args: argparse.Namespace) -> Path:
     folder = test_file.parent
     while folder.name != "tests" and folder.parent != folder and "tests" in folder.parts:
         folder = folder.parent
-    return folder.parent if folder.name == "tests" else test_file.parent
+    folder = folder.parent if folder.name == "tests" else test_file.parent
+    if any(_is_flow_file(p) for p in folder.glob("*.y*ml")):
+        return folder
+    user = _user_folder(args)
+    return user if user.is_dir() else flow_config()
+
+
+def _is_flow_file(path: Path) -> bool:
+    return path.is_file() and path.name not in NOT_FLOWS and not _has_tests(path)
 
 
 def _test(args: argparse.Namespace) -> int:
@@ -186,6 +194,7 @@ async def _run_suites(suites: list[tuple[Path, list[TestCase]]], args: argparse.
         runner = Runner(
             folder=folder, shipped={"system_flows.yml": shipped_text}, make_rails=rails,
             persona_request=_persona_requests(folder), shown=str(folder),
+            fallback=flow_config(),
         )  # fmt: skip
         results += await run_tests(runner, tests, args.only)
     return results

@@ -219,7 +219,8 @@ class FlowTurn:
             await self._after_talk()
             return
         decision = await self._flow_start(understander, text)
-        if decision is None:
+        # "not that" is no answer to what was asked, however free the question
+        if decision is None and self._user.interrupt_hint != "objection":
             decision = self._understander().free(text)
         if decision is not None:
             await self._act(decision)
@@ -422,8 +423,6 @@ class FlowTurn:
                 return
             await self._after_talk()
         else:
-            if command.name == "cannot_handle":
-                self._note_talk(command)
             await self._cannot_handle(command.name)
 
     def _queue_about(self, flow_id: str, question: CollectStep, **extra: Any) -> None:
@@ -465,6 +464,7 @@ class FlowTurn:
 
     async def _cannot_handle(self, reason: str) -> None:
         state = self._state
+        self._note_talk(Command(name="cannot_handle"))
         state.confusions += 1
         attempt = min(state.confusions, 3)
         options = [f.name_in(self.language) for f in list(self._config.user_flows().values())[:4]]

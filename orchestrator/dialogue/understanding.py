@@ -21,7 +21,7 @@ from orchestrator.flows.model import CollectStep, FlowConfig, Slot
 from orchestrator.flows.slot_values import coerce
 from orchestrator.tasks.commands import Command
 from orchestrator.tasks.extraction.extract import Extraction, extract
-from orchestrator.tasks.extraction.words import CJK, fold_en
+from orchestrator.tasks.extraction.words import CJK, fold_en, is_question
 from orchestrator.tasks.processor import current_step
 from orchestrator.tasks.state import State
 
@@ -240,8 +240,10 @@ class Understander:
     def loose(self, text: str) -> Decision | None:
         """A typed answer inside a longer sentence, once nothing else wanted the sentence."""
         question = open_question(self.state, self.config)
-        found = self._extracted(question, text) if question is not None else None
-        if question is None or found is None:
+        if question is None or is_question(text):
+            return None
+        found = self._extracted(question, text)
+        if found is None:
             return None
         return Decision(commands=(Command(name="set_slots", slots={question.slot: found.value}),), rest=found.rest)
 

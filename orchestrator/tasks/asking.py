@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.flows.model import CollectStep, Response
@@ -131,6 +132,8 @@ class Asking:
         rendered = response.text.render(names, ex.host.language) if response.text is not None else None
         for trace in rendered.traces if rendered is not None else ():
             ex.host.trace(f"{step.id}: {trace}")
+        if not step.interruptible:
+            response = replace(response, interruptible=False)
         reference = len(self._responses)
         self._responses[reference] = response
         shown: dict[str, Any] = {

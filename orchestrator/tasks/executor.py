@@ -67,6 +67,10 @@ class ExecutorHost(Protocol):
         """Store what must not wait for the end of the answer."""
         ...
 
+    def fail(self, part: str, message: str) -> None:
+        """Mark the turn as failed with a spoken error."""
+        ...
+
     def visited(self, flow: str, step: str, target: str | None) -> None:
         """Record a step and the way out of it, for coverage."""
         ...
@@ -477,5 +481,6 @@ class Executor:
             await self._cancel("errors")
             return
         self.halted = True
+        self.host.fail(step.action, result.error or "failed")
         if not self.enter_system("system_internal_error", {"part": step.action, "recoverable": True}):
             await self.host.say_sentence("error", name=step.action)

@@ -17,6 +17,7 @@ from orchestrator.contracts.errors import GenerationCancelled
 from orchestrator.contracts.events import ObjectRef, RailStateChanged
 from orchestrator.dialogue.brain import FlowBrain, PersonaRequest
 from orchestrator.dialogue.brain_report import TurnReport
+from orchestrator.dialogue.interruption import Decision, Situation, Verdict, decide
 from orchestrator.dialogue.phrase_book import PhraseBook, phrase_book
 from orchestrator.dialogue.rails_port import MatcherFactory, RailsPort
 from orchestrator.flows.loader import Layer, Loaded, load_config
@@ -103,6 +104,11 @@ class Conversation:
         self, text: str, outcome: TurnOutcome, interrupt: Interrupt | None = None, *, thing: Mapping[str, Any] | None = None,
         hint: str | None = None,
     ) -> None:  # fmt: skip
+        if thing is None and hint is None:
+            verdict = self._verdict(text, has_answer=False, sounded=False)
+            if verdict.input_text is None:
+                return
+            text, hint = verdict.input_text, verdict.hint
         if thing is None and await self._scripted(text, outcome):
             return
         focus = None
@@ -130,6 +136,18 @@ class Conversation:
     def _asks(self) -> bool:
         return self.brain.silence_timeout_s() is not None
 
+    def _verdict(self, text: str, *, has_answer: bool, sounded: bool) -> Decision:
+        """Decide, with the app's own rules, what an utterance means for the answer it came into."""
+        situation = Situation(
+            has_answer=has_answer,
+            is_held=has_answer,
+            sounded=sounded,
+            during_output=False,
+            recent_text="",
+            is_answer=self.brain.accepts_as_answer(text, self.language),
+        )
+        return decide(text, rejected=False, situation=situation, book=self.book)
+
     async def _run(self, user: TurnInput, outcome: TurnOutcome, interrupt: Interrupt | None) -> None:
         reply = MemoryReply()
         context = self.host.turn(outcome.llm, reply)
@@ -152,17 +170,20 @@ class Conversation:
         messages = [m for m in reply.messages if m.text.strip()]
         outcome.replies += [m.text for m in messages]
         _merge_report(outcome.report, pending.report)
-        if interrupt is None or self._goes_on(interrupt.text):
+        sounded = interrupt is not None and interrupt.after_words > 0 and bool(messages)
+        verdict = self._verdict(interrupt.text, has_answer=True, sounded=sounded) if interrupt is not None else None
+        if interrupt is None or verdict is None or verdict.verdict is Verdict.RESUME:
             self._settle(pending, user, messages, None, kind)
             outcome.heard = " ".join(m.text for m in messages)
             return
-        await self._barge_in(pending, user, messages, outcome, interrupt)
-
-    def _goes_on(self, text: str) -> bool:
-        """Whether an interruption turns out to be none: the answer is resumed."""
-        return not text.strip() or (
-            self.book.is_backchannel(text) and not self.brain.accepts_as_answer(text, self.language)
-        )
+        joined = verdict.is_joined and verdict.input_text is not None
+        heard = self._settle(pending, user, messages, interrupt.after_words, "interrupted", joined=joined)
+        text = verdict.input_text
+        if joined:
+            text = f"{user.text} {text}".strip()
+        if text is not None and text.strip():
+            await self._say(text, outcome, hint=verdict.hint or "interrupted")
+        outcome.heard = heard
 
     def _settle(
         self,
@@ -187,24 +208,6 @@ class Conversation:
         self.unheard = rest
         return text
 
-    async def _barge_in(
-        self, pending: Any, user: TurnInput, messages: list[Message], outcome: TurnOutcome, interrupt: Interrupt
-    ) -> None:
-        total = sum(len(heard_until([m], None)[0][0].heard) > 0 for m in messages)
-        stop = self.book.stop_phrase(interrupt.text)
-        text, hint = interrupt.text, "interrupted"
-        if stop is not None:
-            text = stop.rest
-            if stop.kind == "objection":
-                hint, text = "objection", stop.rest or interrupt.text
-        joined = interrupt.after_words == 0 and total > 0 and bool(text.strip())
-        outcome.heard = self._settle(pending, user, messages, interrupt.after_words, "interrupted", joined=joined)
-        if joined:
-            text = f"{user.text} {text}".strip()
-        if text.strip():
-            await self._say(text, outcome, hint=hint)
-            outcome.heard = outcome.heard if joined else heard_until(messages, interrupt.after_words)[1]
-
 
 def _merge_report(into: TurnReport, more: TurnReport) -> None:
     into.commands += more.commands
@@ -220,13 +223,17 @@ def _merge_report(into: TurnReport, more: TurnReport) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runner:
-    """Runs tests. `folder` is the flow folder, `shipped` the text of the shipped system flows by file name."""
+    """Runs tests. `folder` is the flow folder, `shipped` the text of the shipped system flows by file name.
+
+    A file named by a test that is not in `folder` is looked for in `fallback`.
+    """
 
     folder: Path
     shipped: Mapping[str, str]
     make_rails: RailsFactory
     persona_request: PersonaRequest | None = None
     shown: str | None = None
+    fallback: Path | None = None
 
     def load(self, test: TestCase) -> Loaded:
         """Load a test's configuration."""
@@ -242,6 +249,8 @@ class Runner:
     def _document(self, name: str) -> Document:
         if name in self.shipped and not (self.folder / name).exists():
             return parse_source(self.shipped[name], name)
+        if self.fallback is not None and not (self.folder / name).exists() and (self.fallback / name).exists():
+            return read_source(self.fallback / name, name)
         return read_source(self.folder / name, f"{self.shown}/{name}" if self.shown else str(self.folder / name))
 
     async def run(self, test: TestCase) -> TestResult:
