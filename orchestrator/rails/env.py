@@ -84,7 +84,8 @@ def _checked(outcome: Outcome, *, printed: bool = False) -> Any:
     if not outcome.ok:
         raise EvalFailed(outcome.error or "can't be evaluated")
     if printed and outcome.unset:
-        raise EvalFailed(f"{outcome.unset[0]} is not set")
+        # The view over the variables calls itself slots.
+        raise EvalFailed(f"{outcome.unset[0].removeprefix('slots.')} is not set")
     return outcome.value
 
 
