@@ -73,8 +73,9 @@ class SimulatedRoom:
         self._response: Samples = response / np.float32(energy)
         if config.echo_db is not None and voice_rms > 0.0:
             self._echo_gain = user_rms * 10 ** (config.echo_db / 20) / voice_rms
-        ratio = 1.0 + config.drift_ppm * 1e-6
-        self._resampler = soxr.ResampleStream(OUT_RATE_HZ, MIC_RATE_HZ * ratio, 1, dtype="float32", quality="HQ")
+        mic_rate_hz = MIC_RATE_HZ * (1.0 + config.drift_ppm * 1e-6)
+        # What the resampler holds back (12 ms) is part of the delay; a shorter one can't be had.
+        self._resampler = soxr.ResampleStream(OUT_RATE_HZ, mic_rate_hz, 1, dtype="float32", quality="LQ")
         self._far: Samples = np.zeros(round(config.delay_s * MIC_RATE_HZ), np.float32)
         self._tail: Samples = np.zeros(len(self._response) - 1, np.float32)
 
