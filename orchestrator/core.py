@@ -45,6 +45,7 @@ from orchestrator.contracts.views import DeviceView, NoticeView, StateView
 from orchestrator.dialogue.conversation import Conversation
 from orchestrator.dialogue.heard import HeardLedger
 from orchestrator.dialogue.history import History
+from orchestrator.dialogue.tool_results import ToolResults
 from orchestrator.dialogue.turn_context import CoreTurn
 from orchestrator.dialogue.turn_loop import TurnLoop, TurnPorts
 from orchestrator.generation import Generations
@@ -114,6 +115,7 @@ class Core:
         self.ledger = HeardLedger()
         self.history = History(parts.database, parts.clock)
         self._reminders = ReminderClock(database=parts.database, bus=bus, clock=parts.clock)
+        self.results = ToolResults(bus=bus, database=parts.database, clock=parts.clock, ids=parts.ids)
         self.turns = TurnLoop(
             TurnPorts(
                 clock=parts.clock,
@@ -126,6 +128,7 @@ class Core:
                 views=parts.views,
                 brain=self._present_brain,
                 llm_for=parts.llm.for_turn,
+                results=self.results,
                 reminders_for=self._reminders.store_for,
                 make_pipe=parts.make_pipe,
                 trace=bus.trace,
@@ -198,6 +201,7 @@ class Core:
         await self.turns.shut_down()
         await self._parts.llm.close()
         self.bus.drain()
+        await self.results.close()
         for task in list(self._tasks):
             task.cancel()
 

@@ -29,7 +29,8 @@ class Generation:
     """One answer, from the decision to answer to its end. Lives on the core loop; `is_stale` may be read anywhere.
 
     `order` rises with every new generation. `sounded` tells whether any of it was heard or shown. `running` is clear
-    while it is suspended, `stopped` set once the output has acknowledged its end, `settled` once it is in history.
+    while it is suspended, `confirmed` while it is speculative; `stopped` is set once the output has acknowledged its
+    end, `settled` once it is in history.
     """
 
     def __init__(
@@ -58,6 +59,9 @@ class Generation:
         self.task: asyncio.Task[Any] | None = None
         self.running = asyncio.Event()
         self.running.set()
+        self.confirmed = asyncio.Event()
+        if not speculative:
+            self.confirmed.set()
         self.settled = asyncio.Event()
         self.stopped = asyncio.Event()
         self._before_suspend = _S.PREPARING
@@ -111,6 +115,7 @@ class Generation:
         """Turn a speculative answer into a real one."""
         if self.is_speculative and self.is_active:
             self.is_speculative = False
+            self.confirmed.set()
             self._announce(self.state.value, "confirmed")
 
     def finish(self, state: GenerationState, reason: str | None) -> bool:

@@ -20,6 +20,7 @@ from orchestrator.contracts.lanes import Lane
 log = logging.getLogger(__name__)
 
 Handler = Callable[[Envelope], None]
+DropHandler = Callable[[Event, str], None]
 
 _SLICE_S = 0.002
 """How long the bus keeps the loop before others get a turn; well below the 5 ms a control event may wait."""
@@ -49,6 +50,7 @@ class Bus:
         self._is_scheduled = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._handlers: dict[str, list[Handler]] = {}
+        self._drop_handlers: dict[str, list[DropHandler]] = {}
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._gate: Callable[[Envelope], bool] | None = None
         self.output_is_speaking = False
@@ -73,6 +75,13 @@ class Bus:
     def subscribe(self, payload_type: type[Payload], handler: Handler) -> None:
         """Hand every event of `payload_type` to `handler`, in order of subscription."""
         self._handlers.setdefault(payload_type.TYPE, []).append(handler)
+
+    def watch_drops(self, payload_type: type[Payload], handler: DropHandler) -> None:
+        """Tell `handler` every event of `payload_type` that is dropped, with the reason; in the thread that dropped it.
+
+        For producers whose events must end exactly once.
+        """
+        self._drop_handlers.setdefault(payload_type.TYPE, []).append(handler)
 
     def post(self, event: Event) -> bool:
         """Take `event`; False if it was malformed, a duplicate, or dropped for load."""
@@ -211,6 +220,10 @@ class Bus:
                 correlation_id=event.correlation_id if event else None,
             )
         )
+
+        if event is not None:
+            for handler in self._drop_handlers.get(kind, ()):
+                handler(event, reason)
 
     def _drop_unplaced(self, kind: str, reason: str) -> None:
         self._note_drop(kind, reason, None)

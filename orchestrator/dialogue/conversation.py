@@ -25,6 +25,7 @@ from orchestrator.contracts.events import (
     OutputStateChanged,
     OutputWord,
     Payload,
+    ToolResult,
 )
 from orchestrator.contracts.ids import GenerationId, UtteranceId
 from orchestrator.contracts.lanes import GenerationState, InterruptReason, Lane
@@ -192,7 +193,7 @@ class Conversation:
         self._kept.clear()
         if active is not None:
             self._confirm(active, Verdict.STOP_ONLY, "words", None, utterance_id)
-            self._turns.cancel(active, payload.reason)
+            self._cancel(active, payload.reason)
         self.refresh()
 
     def _on_transcript(self, envelope: Envelope) -> None:
@@ -258,6 +259,7 @@ class Conversation:
     def _carry_out(
         self, decision: Decision, active: Generation | None, user: InputUser | None, utterance_id: UtteranceId
     ) -> None:
+        is_joined = False
         if active is not None:
             was_touched = decision.verdict is not Verdict.KEEP
             if was_touched:
@@ -265,14 +267,15 @@ class Conversation:
             if decision.verdict is Verdict.RESUME and not self._utterances.holding(active.generation_id):
                 self._resume(active, decision.because)
             elif decision.verdict in (Verdict.CANCEL, Verdict.STOP_ONLY):
-                if decision.is_joined and user is not None:
+                is_joined = decision.is_joined and bool(self._turns.input_of(active))
+                if is_joined and user is not None:
                     user = replace(user, text=self._join(active, user.text))
-                self._turns.cancel(active, InterruptReason.USER_BARGE_IN, is_joined=decision.is_joined)
+                self._cancel(active, InterruptReason.USER_BARGE_IN, is_joined=is_joined)
         if user is not None:
             if decision.is_kept:
                 self._kept.append(user)
             else:
-                joined = "joined" if decision.is_joined else None
+                joined = "joined" if is_joined else None
                 self._bus.post(
                     Event(
                         payload=user,
@@ -283,6 +286,8 @@ class Conversation:
                     )
                 )
         self.refresh()
+        if user is None or decision.is_kept:
+            self._when_quiet()
 
     def _join(self, generation: Generation, text: str) -> str:
         before = self._turns.input_of(generation)
@@ -306,12 +311,12 @@ class Conversation:
             hint = payload.interrupt_hint
             is_joined = event.coalesce_key == "joined"
             if active is not None:
-                is_joined = not active.sounded
+                is_joined = not active.sounded and bool(self._turns.input_of(active))
                 hint = hint or ("interrupted" if active.sounded else None)
                 self._trace_interrupt(active, payload.via, InterruptReason.TOPIC_CHANGE, event.utterance_id)
                 if is_joined:
                     payload = replace(payload, text=self._join(active, payload.text))
-                self._turns.cancel(active, InterruptReason.TOPIC_CHANGE, is_joined=is_joined)
+                self._cancel(active, InterruptReason.TOPIC_CHANGE, is_joined=is_joined)
             self._bus.post(
                 replace(
                     event,
@@ -352,13 +357,25 @@ class Conversation:
     def _on_answer_end(self, generation: Generation) -> None:
         self._held_cuts.pop(generation.generation_id, None)
         self._timed_out.discard(generation.generation_id)
-        if self._turns.active is None and self._kept and not self._utterances.is_undecided:
+        self._arm_silence()
+        self._when_quiet()
+
+    def _when_quiet(self) -> None:
+        """Answer what was kept, else let notifications through, once neither side has anything going on."""
+        if self._is_closing or not self.is_quiet:
+            return
+        if self._kept:
             kept = self._kept.pop(0)
             self._bus.post(Event(payload=kept, source="dialogue", session_id=self._turns.session_id))
-        self._arm_silence()
-        if self.is_quiet:
-            for hook in () if self._is_closing else self.idle_hooks:
-                hook()
+            return
+        for hook in self.idle_hooks:
+            hook()
+
+    def _cancel(self, generation: Generation, reason: InterruptReason, *, is_joined: bool = False) -> None:
+        """Cancel the answer in progress and, before it, what stood aside for it."""
+        while self._aside:
+            self._turns.cancel(self._aside.pop(), reason)
+        self._turns.cancel(generation, reason, is_joined=is_joined)
 
     # --- holding and going on ---------------------------------------------------------------------------
 
@@ -572,8 +589,11 @@ class Conversation:
         return " ".join(dict.fromkeys(text for text in texts if text))
 
     def _is_stale(self, envelope: Envelope) -> bool:
-        """An interrupt for an answer that is over changes nothing."""
+        """An interrupt for an answer that is over changes nothing; nor does what its tools return."""
         event = envelope.event
+        if isinstance(event.payload, ToolResult):
+            asker = self._generations.get(event.generation_id)
+            return asker is None or asker.is_stale
         if not isinstance(event.payload, InputInterrupt) or event.target_generation_id is None:
             return False
         target = self._generations.get(event.target_generation_id)

@@ -9,124 +9,104 @@ from typing import Any
 
 from orchestrator.clock import Clock
 from orchestrator.contracts.dialogue import EffectUncertain
-from orchestrator.contracts.events import Event, ToolCalled, ToolResult
-from orchestrator.contracts.ids import CorrelationId, IdFactory
+from orchestrator.contracts.errors import GenerationCancelled
+from orchestrator.dialogue.tool_results import OpenToolCall, ToolResults
 from orchestrator.generation import Generation
 from orchestrator.store import records
 from orchestrator.store.database import Database
 
 log = logging.getLogger(__name__)
 
-Trace = Callable[[Event], None]
-
 
 class TurnEffects:
     """The `Effects` of one generation.
 
-    Nothing starts while the answer is suspended or speculative, and nothing at all once it is stale. An effect that is
+    Nothing begins while the answer is suspended or speculative, and nothing at all once it is stale. An effect that is
     already running when the answer is cancelled runs to its end, because half an effect is worse than an unwanted
     one; its
     result is quarantined.
     """
 
     def __init__(
-        self, *, generation: Generation, database: Database, clock: Clock, ids: IdFactory, trace: Trace
+        self, *, generation: Generation, database: Database, clock: Clock, results: ToolResults
     ) -> None:
-        """Bind to `generation`."""
+        """Bind to `generation`; calls are announced to `results` and their results come back from there."""
         self._generation = generation
         self._database = database
         self._clock = clock
-        self._ids = ids
-        self._trace = trace
+        self._results = results
         self.done = 0
-        self._running: set[asyncio.Task[Any]] = set()
+        self._running: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether an effect is under way."""
+        return bool(self._running)
 
     async def run(
         self, *, key: str, name: str, args: Mapping[str, Any], effect: Callable[[], Awaitable[Any]], timeout_s: float
     ) -> Any:
         """Run `effect` once for `key`; see `contracts.dialogue.Effects.run`."""
-        await self._may_start()
+        await self._may_begin()
         known = await self._database.transact(lambda db: records.effect_state(db, key))
         if known is not None and known[0] == "done":
             return known[1]
         if known is not None and known[0] == "started":
             raise EffectUncertain(key)
-        self._generation.check()
+        await self._may_begin()
         now = self._clock.wall()
-        await self._database.transact(lambda db: records.start_effect(db, key=key, name=name, args=args, at=now))
-        correlation_id = self._ids.correlation()
-        self._emit(ToolCalled(name=name, args=dict(args), effect="write", idempotency_key=key), correlation_id)
+        try:
+            await self._database.transact(lambda db: records.start_effect(db, key=key, name=name, args=args, at=now))
+        except asyncio.CancelledError:
+            # The store finishes what it has begun; what has not run must not look as if it might have.
+            await self._database.transact(lambda db: records.end_effect(db, key=key, ok=False, result=None))
+            raise
+        call = self._results.begin(self._generation, name=name, args=args, effect="write", idempotency_key=key)
         task = asyncio.get_running_loop().create_task(
-            self._run_to_end(key=key, name=name, effect=effect, timeout_s=timeout_s, correlation_id=correlation_id),
-            name=f"effect:{name}",
+            self._run_to_end(key=key, effect=effect, timeout_s=timeout_s, call=call), name=f"effect:{name}"
         )
         self._running.add(task)
-        task.add_done_callback(self._on_effect_done)
-        return await asyncio.shield(task)
+        task.add_done_callback(lambda task: self._on_effect_done(task, call))
+        return await call.answer
 
-    async def _may_start(self) -> None:
+    async def _may_begin(self) -> None:
         self._generation.check()
-        await self._generation.running.wait()
+        await self._generation.confirmed.wait()
+        while not self._generation.running.is_set():
+            await self._generation.running.wait()
         self._generation.check()
+
+    async def close(self, timeout_s: float) -> None:
+        """Wait for what still runs, then break it off: its key stays as one whose outcome nobody knows."""
+        if not self._running:
+            return
+        _, late = await asyncio.wait(set(self._running), timeout=timeout_s)
+        for task in late:
+            task.cancel("shutdown")
+        if late:
+            await asyncio.wait(late, timeout=timeout_s)
 
     async def _run_to_end(
-        self,
-        *,
-        key: str,
-        name: str,
-        effect: Callable[[], Awaitable[Any]],
-        timeout_s: float,
-        correlation_id: CorrelationId,
-    ) -> Any:
-        began_s = self._clock.monotonic_s()
-        ok = False
-        result: Any = None
+        self, *, key: str, effect: Callable[[], Awaitable[Any]], timeout_s: float, call: OpenToolCall
+    ) -> None:
         try:
+            await self._may_begin()
             result = await asyncio.wait_for(effect(), timeout_s)
-            ok = True
-            return result
-        finally:
-            outcome = result if ok else None
-            await self._database.transact(lambda db: records.end_effect(db, key=key, ok=ok, result=outcome))
-            await self._finish(name, ok, outcome, correlation_id, began_s)
+        except GenerationCancelled:
+            await self._database.transact(lambda db: records.end_effect(db, key=key, ok=False, result=None))
+            raise
+        except Exception as error:
+            await self._database.transact(lambda db: records.end_effect(db, key=key, ok=False, result=None))
+            self._results.finish(call, ok=False, error=error)
+            raise
+        await self._database.transact(lambda db: records.end_effect(db, key=key, ok=True, result=result))
+        self.done += 1
+        self._results.finish(call, ok=True, value=result)
 
-    async def _finish(self, name: str, ok: bool, result: Any, correlation_id: CorrelationId, began_s: float) -> None:
-        self.done += 1 if ok else 0
-        is_late = self._generation.is_stale
-        if is_late:
-            now = self._clock.wall()
-            await self._database.transact(
-                lambda db: records.quarantine(
-                    db,
-                    correlation_id=correlation_id,
-                    generation_id=self._generation.generation_id,
-                    name=name,
-                    result=result,
-                    at=now,
-                )
-            )
-        self._emit(
-            ToolResult(
-                ok=ok,
-                disposition="quarantined" if is_late else "used",
-                duration_s=self._clock.monotonic_s() - began_s,
-                value=result,
-            ),
-            correlation_id,
-        )
-
-    def _on_effect_done(self, task: asyncio.Task[Any]) -> None:
+    def _on_effect_done(self, task: asyncio.Task[None], call: OpenToolCall) -> None:
         self._running.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.debug("an effect failed: %s", type(task.exception()).__name__)
-
-    def _emit(self, payload: ToolCalled | ToolResult, correlation_id: CorrelationId) -> None:
-        self._trace(
-            Event(
-                payload=payload,
-                source="core",
-                session_id=self._generation.session_id,
-                generation_id=self._generation.generation_id,
-                correlation_id=correlation_id,
-            )
-        )
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.debug("an effect failed: %s", type(error).__name__)
+        if task.cancelled() or error is not None:
+            self._results.give_up(call, error if isinstance(error, Exception) else None)

@@ -24,6 +24,7 @@ class History:
         self._clock = clock
         self._entries: deque[HistoryEntry] = deque(maxlen=keep)
         self._last_user_row: int | None = None
+        self._last_user_of: GenerationId | None = None
 
     @property
     def entries(self) -> Sequence[HistoryEntry]:
@@ -39,7 +40,7 @@ class History:
         kept = list(self._entries)[-carry_over:] if carry_over else []
         self._entries.clear()
         self._entries.extend(kept)
-        self._last_user_row = None
+        self._last_user_row = self._last_user_of = None
         now = self._clock.wall()
         await self._database.transact(lambda db: records.add_session(db, session_id, now))
 
@@ -50,11 +51,11 @@ class History:
         session_id: SessionId,
         generation_id: GenerationId,
         utterance_id: UtteranceId | None,
-        replaces_last: bool,
+        replaces: GenerationId | None = None,
     ) -> None:
-        """Store what the user said; `replaces_last` for an utterance joined to the one before it."""
+        """Store what the user said, in place of what was said for the answer `replaces` (if that was stored)."""
         now = self._clock.wall()
-        row = self._last_user_row if replaces_last else None
+        row = self._last_user_row if self.has_input_of(replaces) else None
 
         def work(db: sqlite3.Connection) -> int:
             if row is not None:
@@ -74,6 +75,11 @@ class History:
         else:
             self._entries.append(entry)
         self._last_user_row = await self._database.transact(work)
+        self._last_user_of = generation_id
+
+    def has_input_of(self, generation_id: GenerationId | None) -> bool:
+        """Whether the newest message of the user is the one `generation_id` was begun with."""
+        return generation_id is not None and generation_id == self._last_user_of
 
     async def commit_turn(
         self,
@@ -110,4 +116,4 @@ class History:
     def clear(self) -> None:
         """Forget the messages in memory."""
         self._entries.clear()
-        self._last_user_row = None
+        self._last_user_row = self._last_user_of = None

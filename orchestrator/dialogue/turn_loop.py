@@ -30,6 +30,7 @@ from orchestrator.dialogue.effects import TurnEffects
 from orchestrator.dialogue.heard import HeardLedger
 from orchestrator.dialogue.history import History
 from orchestrator.dialogue.reply import SpeechReply
+from orchestrator.dialogue.tool_results import ToolResults
 from orchestrator.dialogue.turn_context import CoreTurn, Snapshot
 from orchestrator.generation import Generation, Generations
 from orchestrator.llm.reply_text import ReplyText
@@ -81,6 +82,7 @@ class TurnPorts:
     views: ViewSink
     brain: Callable[[], Brain]
     llm_for: Callable[[GenerationId, Callable[[Payload], None]], Llm]
+    results: ToolResults
     reminders_for: Callable[[str], Reminders]
     make_pipe: Callable[[], ReplyText]
     trace: Callable[[Event], None]
@@ -100,6 +102,8 @@ class TurnLoop:
         self._work: dict[GenerationId, _Work] = {}
         self._settling: set[asyncio.Task[None]] = set()
         self.active: Generation | None = None
+        self._joined: GenerationId | None = None
+        self._late: list[TurnEffects] = []
 
     # --- starting ---------------------------------------------------------------------------------------
 
@@ -126,20 +130,21 @@ class TurnLoop:
             make_pipe=ports.make_pipe,
         )
         effects = TurnEffects(
-            generation=generation, database=ports.database, clock=ports.clock, ids=ports.ids, trace=ports.trace
+            generation=generation, database=ports.database, clock=ports.clock, results=ports.results
         )
         work = _Work(generation=generation, user=user, script=script, reply=reply, effects=effects, on_end=on_end)
         self._work[generation.generation_id] = work
+        joined, self._joined = self._joined if is_joined else None, None
         generation.task = asyncio.get_running_loop().create_task(
-            self._run(work, previous, is_joined=is_joined), name=f"turn:{generation.generation_id}"
+            self._run(work, previous, joined=joined), name=f"turn:{generation.generation_id}"
         )
         generation.task.add_done_callback(lambda _: self._on_run_over(work))
         self._on_change()
         return generation
 
-    async def _run(self, work: _Work, previous: Generation | None, *, is_joined: bool) -> None:
+    async def _run(self, work: _Work, previous: Generation | None, *, joined: GenerationId | None) -> None:
         await self._wait_for_settled(previous)
-        turn = await self._snapshot(work, is_joined=is_joined)
+        turn = await self._snapshot(work, joined=joined)
         try:
             if work.script is not None:
                 await work.script(turn)
@@ -155,24 +160,25 @@ class TurnLoop:
             await self._apologise(work, "internal", part="dialogue")
 
     async def _wait_for_settled(self, previous: Generation | None) -> None:
-        waiting = [
-            work.generation.settled.wait()
-            for work in self._work.values()
-            if work.generation.state.is_final and not work.generation.settled.is_set()
-        ]
-        if previous is not None and not previous.settled.is_set() and previous.generation_id not in self._work:
-            waiting.append(previous.settled.wait())
-        if waiting:
-            try:
-                await asyncio.wait_for(asyncio.gather(*waiting), ACK_LIMIT_S + _END_LIMIT_S)
-            except TimeoutError:
-                self._fault("settle_timeout", "history")
+        def unsettled() -> Generation | None:
+            ended = (work.generation for work in self._work.values() if work.generation.state.is_final)
+            first = next((generation for generation in ended if not generation.settled.is_set()), None)
+            if first is None and previous is not None and previous.generation_id not in self._work:
+                first = previous if not previous.settled.is_set() else None
+            return first
 
-    async def _snapshot(self, work: _Work, *, is_joined: bool) -> CoreTurn:
+        try:
+            async with asyncio.timeout(ACK_LIMIT_S + _END_LIMIT_S):
+                while (waited := unsettled()) is not None:
+                    await waited.settled.wait()
+        except TimeoutError:
+            self._fault("settle_timeout", "history")
+
+    async def _snapshot(self, work: _Work, *, joined: GenerationId | None) -> CoreTurn:
         ports = self._ports
         generation, user = work.generation, work.user
         history = list(ports.history.entries)
-        if is_joined and history and history[-1].role == "user":
+        if ports.history.has_input_of(joined) and history and history[-1].role == "user":
             history.pop()
         if user.kind == "user" and (user.text or user.object is not None):
             entry = HistoryEntry(role="user", text=user.text, object=user.object)
@@ -181,7 +187,7 @@ class TurnLoop:
                 session_id=self.session_id,
                 generation_id=generation.generation_id,
                 utterance_id=user.utterance_id,
-                replaces_last=is_joined,
+                replaces=joined,
             )
             self._emit(
                 generation,
@@ -228,6 +234,7 @@ class TurnLoop:
         work = self._work.get(generation.generation_id)
         if work is not None:
             work.is_joined = is_joined
+            self._joined = generation.generation_id if is_joined else None
             self._spawn_settle(work, "cancelled")
         self._ports.speech.purge(generation.generation_id, str(reason))
         if self.active is generation:
@@ -255,6 +262,8 @@ class TurnLoop:
             self.cancel(self.active, InterruptReason.SHUTDOWN)
         if self._settling:
             await asyncio.wait(set(self._settling), timeout=ACK_LIMIT_S + _END_LIMIT_S)
+        for effects in [*self._late, *(work.effects for work in self._work.values())]:
+            await effects.close(ACK_LIMIT_S)
 
     @property
     def is_settling(self) -> bool:
@@ -392,8 +401,11 @@ class TurnLoop:
 
     def _forget_settled(self) -> None:
         settled = [gid for gid, work in self._work.items() if work.generation.settled.is_set()]
+        self._late = [effects for effects in self._late if effects.is_running]
         for gid in settled[:-8]:
-            del self._work[gid]
+            work = self._work.pop(gid)
+            if work.effects.is_running:
+                self._late.append(work.effects)
 
     # --- small things -----------------------------------------------------------------------------------
 
