@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 
-from desktop.paths import cache_dir
+from desktop.paths import assets, cache_dir
 from desktop.settings import Settings
 from orchestrator.clock import Clock
 from orchestrator.contracts.dialogue import Brain, ChatMessage, LlmRequest, TurnContext, TurnInput
@@ -18,6 +18,8 @@ from orchestrator.llm.persona import Persona, load_persona_layers
 from orchestrator.llm.prompts import CAPABLE_BUDGET, SMALL_BUDGET, persona_request, system_text, warm_up_messages
 
 _MOST_HOTWORDS = 4
+_PATIENCE_S = 0.3
+"""How long a turn waits for the index of examples right after the start, before it makes do with character n-grams."""
 
 
 class BrainFactory:
@@ -42,7 +44,7 @@ class BrainFactory:
         self._clock = clock
         self._actions = data / "actions"
         self._seed = seed
-        self._store = make_store(cache_dir() / "vectors", executor)
+        self._store = make_store(cache_dir() / "vectors", executor, seed=assets() / "embeddings.npz")
         self.persona = self._read_persona()
         self.loaded = self._load()
 
@@ -77,14 +79,18 @@ class BrainFactory:
 
     def make(self) -> Brain:
         """Make a brain from what was read last."""
-        return make_brain(
+        brain = make_brain(
             self.loaded,
             self._store,
             persona_request=self._persona_request,
             persona=system_text(self.persona, self._settings.languages[0], CAPABLE_BUDGET),
             clock=self._clock,
             seed=self._seed,
+            # A simulation waits: the same run must find the same meanings every time.
+            patience_s=_PATIENCE_S if self._seed is None else None,
         )
+        brain.set_vars({"character_name": self.persona.name.get(self._settings.languages[0])})
+        return brain
 
     async def warm(self, brain: Brain) -> None:
         """Embed the examples and load what understanding needs, so that the first turn does not wait for it."""

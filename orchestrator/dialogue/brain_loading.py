@@ -56,31 +56,43 @@ def load_folders(
 
 
 def make_store(
-    cache_dir: Path | None = None, executor: Executor | None = None, provider: EmbeddingProvider | None = None
+    cache_dir: Path | None = None,
+    executor: Executor | None = None,
+    provider: EmbeddingProvider | None = None,
+    seed: Path | None = None,
 ) -> VectorStore:
-    """Return the store of vectors; it outlives reloads. `provider` defaults to the best local one."""
-    return VectorStore(provider or default_embedder(executor), cache_dir)
+    """Return the store of vectors; it outlives reloads.
+
+    `provider` defaults to the best local one; `seed` is a file of vectors that ship.
+    """
+    return VectorStore(provider or default_embedder(executor), cache_dir, seed=seed)
 
 
 def rails_of(
-    config: FlowConfig, store: VectorStore, *, persona: str = "", seed: int | None = None, is_test: bool = False
+    config: FlowConfig,
+    store: VectorStore,
+    *,
+    persona: str = "",
+    seed: int | None = None,
+    is_test: bool = False,
+    patience_s: float | None = None,
 ) -> RailsPort:
-    """Return the rails of a configuration, or none."""
+    """Return the rails of a configuration, or none. `patience_s`: how long a turn waits for the index at first."""
     if config.rails is None:
         return NoRails()
     rivals = tuple(e for examples in flow_examples(config).values() for e in examples)
     chooser = None if is_test else random.Random(seed)
-    return Rails(config.rails, store, persona=persona, chooser=chooser, rivals=rivals)
+    return Rails(config.rails, store, persona=persona, chooser=chooser, rivals=rivals, patience_s=patience_s)
 
 
 def make_brain(
     loaded: LoadedBrain, store: VectorStore, *, persona_request: PersonaRequest | None, persona: str = "",
-    clock: Clock | None = None, seed: int | None = None,
+    clock: Clock | None = None, seed: int | None = None, patience_s: float | None = None,
 ) -> FlowBrain:  # fmt: skip
     """Return the brain of the running program."""
     return FlowBrain(
-        loaded.config, rails=rails_of(loaded.config, store, persona=persona, seed=seed), actions=loaded.actions,
-        matcher=IndexMatcherFactory(store), persona_request=persona_request, clock=clock,
+        loaded.config, rails=rails_of(loaded.config, store, persona=persona, seed=seed, patience_s=patience_s),
+        actions=loaded.actions, matcher=IndexMatcherFactory(store, patience_s=patience_s), persona_request=persona_request, clock=clock,
     )  # fmt: skip
 
 
