@@ -17,56 +17,40 @@ from jinja2.environment import Template as JinjaTemplate
 from jinja2.exceptions import TemplateError, TemplateSyntaxError
 from jinja2.parser import Parser
 
-from orchestrator.flows.sandbox import (
+from orchestrator.flows.expression_check import Checker, ExpressionProblem, Read
+from orchestrator.flows.fuel import (
     FUEL,
-    FUNCTIONS,
-    MAX_INT_BITS,
     MAX_OUTPUT_CHARS,
-    MAX_POWER,
-    MAX_RANGE,
-    MAX_WEIGHT,
     ArithmeticOnUnset,
     Fuel,
     Refused,
-    Sandbox,
     SlotView,
-    harden,
-    is_allowed,
     is_unset,
     weigh,
 )
-from orchestrator.flows.source import Report, ScalarNode, did_you_mean
+from orchestrator.flows.sandbox import Sandbox, harden
+from orchestrator.flows.sandbox_values import FUNCTIONS
+from orchestrator.flows.source import Report, ScalarNode
+
+__all__ = [
+    "BASE_NAMES",
+    "PROMPT_NAMES",
+    "Condition",
+    "ExpressionProblem",
+    "Outcome",
+    "Read",
+    "Template",
+    "compile_condition",
+    "compile_template",
+    "report_into",
+]
 
 BASE_NAMES = frozenset({"slots", "context", "world", "vars", "user", "now"})
 PROMPT_NAMES = BASE_NAMES | {"history", "user_message", "current_response"}
 MAX_CONDITION_CHARS = 2_000
 MAX_TEMPLATE_CHARS = 20_000
-MAX_NODES = 2_000
-MAX_DEPTH = 40
 
 _SANDBOX = Sandbox()
-_CONSTANTS = frozenset({"true", "false", "none", "True", "False", "None"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpressionProblem:
-    """A fault in a condition or template; `start` and `end` are offsets in its text."""
-
-    start: int
-    end: int
-    code: str
-    message: str
-    suggestion: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
-    """One place where a text reads `namespace.field`; `guarded` when inside a condition or with a default."""
-
-    namespace: str
-    field: str
-    offset: int
-    printed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +204,7 @@ def compile_condition(
     except Exception as error:  # noqa: BLE001 - the parser meets arbitrary text
         return None, (_syntax_problem(inner, error, shift),)
     expression.set_environment(_SANDBOX)
-    checker = _Checker(inner, names, shift)
+    checker = Checker(inner, names, shift, _SANDBOX)
     checker.check(expression)
     if checker.problems:
         return None, tuple(checker.problems)
@@ -248,7 +232,7 @@ def compile_template(
     except Exception as error:  # noqa: BLE001 - the parser meets arbitrary text
         return None, (_syntax_problem(text, error, 0),)
     tree.set_environment(_SANDBOX)
-    checker = _Checker(text, names, 0)
+    checker = Checker(text, names, 0, _SANDBOX)
     checker.check(tree)
     if checker.problems:
         return None, tuple(checker.problems)
@@ -310,244 +294,6 @@ def _syntax_problem(text: str, error: Exception, shift: int) -> ExpressionProble
         start=shift + at, end=shift + min(at + 1, len(text)), code="expression_syntax",
         message=message[:200].rstrip("."), suggestion=hint,
     )  # fmt: skip
-
-
-class _Checker:
-    """Static check of a parsed text: names, functions, filters, escapes, bombs, size."""
-
-    def __init__(self, text: str, names: frozenset[str], shift: int) -> None:
-        self.text = text
-        self.names = names
-        self.shift = shift
-        self.problems: list[ExpressionProblem] = []
-        self.reads: list[Read] = []
-        self.count = 0
-        self.local: set[str] = set()
-
-    def add(self, at: int, length: int, code: str, message: str, suggestion: str | None = None) -> None:
-        start = self.shift + max(0, at)
-        self.problems.append(
-            ExpressionProblem(start=start, end=start + length, code=code, message=message, suggestion=suggestion)
-        )
-
-    def check(self, tree: Any) -> None:
-        try:
-            depth = _depth(tree)
-        except RecursionError:
-            depth = MAX_DEPTH + 1
-        if depth > MAX_DEPTH:
-            self.add(0, len(self.text), "expression_complex", f"nested deeper than {MAX_DEPTH} levels")
-            return
-        for name in tree.find_all(nodes.Name):
-            if name.ctx in ("store", "param"):
-                self.local.add(name.name)
-        self._walk(tree, printed=False, in_loop=False)
-        if self.count > MAX_NODES:
-            self.add(0, len(self.text), "expression_size", f"more than {MAX_NODES} parts")
-
-    def _walk(self, node: Any, *, printed: bool, in_loop: bool) -> None:
-        self.count += 1
-        if not is_allowed(node):
-            what = type(node).__name__
-            self.add(node.lineno, 1, "expression_forbidden", f"{what} is not allowed here")
-            return
-        if isinstance(node, nodes.For) and node.recursive:
-            self.add(node.lineno, 1, "expression_forbidden", "recursive loops are not allowed")
-        handler = getattr(self, f"_check_{type(node).__name__.lower()}", None)
-        if handler is not None:
-            handler(node, printed, in_loop)
-        for child in node.iter_child_nodes():
-            is_printed = isinstance(node, nodes.Output) or (printed and isinstance(node, (nodes.Concat, nodes.Filter)))
-            if isinstance(node, nodes.Filter) and node.name in ("default", "d"):
-                is_printed = False
-            self._walk(child, printed=is_printed, in_loop=in_loop or isinstance(node, nodes.For))
-
-    def _check_name(self, node: Any, printed: bool, in_loop: bool) -> None:
-        name = node.name
-        if name.startswith("_"):
-            self.add(node.lineno, len(name), "expression_escape", f"the name {name} is not allowed")
-        elif node.ctx != "load":
-            if name in self.names or name in FUNCTIONS or name == "loop":
-                self.add(node.lineno, len(name), "expression_name", f"the name {name} is taken")
-        elif (
-            name in self.local
-            or name in self.names
-            or name in FUNCTIONS
-            or name in _CONSTANTS
-            or (name == "loop" and in_loop)
-        ):
-            pass
-        else:
-            known = [*self.names, *FUNCTIONS, "none", "true", "false", *self.local]
-            hint = {"null": "none", "nil": "none", "undefined": "none"}.get(name) or did_you_mean(name, known)
-            self.add(node.lineno, len(name), "unknown_name", f"there is no name {name}", hint or f"slots.{name}")
-
-    def _check_getattr(self, node: Any, printed: bool, in_loop: bool) -> None:
-        if node.attr.startswith("_"):
-            at = self.text.find(node.attr, max(0, node.lineno))
-            self.add(
-                at if at >= 0 else node.lineno,
-                len(node.attr),
-                "expression_escape",
-                f"the name {node.attr} is not allowed",
-            )
-        self._note_read(node.node, node.attr, node.lineno + 1, printed)
-
-    def _check_getitem(self, node: Any, printed: bool, in_loop: bool) -> None:
-        if isinstance(node.arg, nodes.Const) and isinstance(node.arg.value, str):
-            if node.arg.value.startswith("_"):
-                self.add(node.lineno, 1, "expression_escape", f"the name {node.arg.value[:40]} is not allowed")
-            self._note_read(node.node, node.arg.value, node.arg.lineno + 1, printed)
-
-    def _note_read(self, owner: Any, field: str, at: int, printed: bool) -> None:
-        if (
-            isinstance(owner, nodes.Name)
-            and owner.name in self.names
-            and owner.name not in self.local
-            and field != "get"
-        ):
-            self.reads.append(Read(namespace=owner.name, field=field, offset=self.shift + at, printed=printed))
-
-    def _check_call(self, node: Any, printed: bool, in_loop: bool) -> None:
-        target = node.node
-        if isinstance(target, nodes.Getattr) and target.attr == "get" and isinstance(target.node, nodes.Name):
-            first = node.args[0] if node.args else None
-            if isinstance(first, nodes.Const) and isinstance(first.value, str):
-                self._note_read(target.node, first.value, first.lineno + 1, printed and len(node.args) < 2)
-        elif isinstance(target, nodes.Name):
-            if target.name not in FUNCTIONS:
-                hint = did_you_mean(target.name, FUNCTIONS)
-                if target.name in self.names or target.name in self.local:
-                    self.add(target.lineno, len(target.name), "unknown_function", f"{target.name} is no function", hint)
-            elif target.name == "range":
-                self._check_range(node)
-        elif not isinstance(target, nodes.Getattr):
-            self.add(node.lineno, 1, "unknown_function", "this can't be called")
-        elif target.attr not in _METHODS:
-            at = self.text.find(target.attr, max(0, target.lineno))
-            self.add(at if at >= 0 else target.lineno, len(target.attr), "unknown_function",
-                     f"there is no function {target.attr}", did_you_mean(target.attr, _METHODS))  # fmt: skip
-        if node.dyn_args is not None or node.dyn_kwargs is not None:
-            self.add(node.lineno, 1, "expression_forbidden", "* and ** arguments are not allowed")
-
-    def _check_range(self, node: Any) -> None:
-        values = [_constant(arg) for arg in node.args]
-        if values and all(isinstance(v, int) for v in values):
-            try:
-                size = len(range(*values[:3]))
-            except (ValueError, OverflowError):
-                size = MAX_RANGE + 1
-            if size > MAX_RANGE:
-                self.add(node.node.lineno, 5, "expression_bomb", f"a range of more than {MAX_RANGE} numbers")
-
-    def _check_filter(self, node: Any, printed: bool, in_loop: bool) -> None:
-        known = [n for n in _SANDBOX.filters if not n.startswith("_")]
-        if node.name not in known:
-            self.add(
-                node.lineno,
-                len(node.name),
-                "unknown_filter",
-                f"there is no filter {node.name}",
-                did_you_mean(node.name, known),
-            )
-
-    def _check_test(self, node: Any, printed: bool, in_loop: bool) -> None:
-        if node.name not in _SANDBOX.tests:
-            at = self.text.find(node.name, max(0, node.lineno))
-            self.add(at if at >= 0 else node.lineno, len(node.name), "unknown_test", f"there is no test {node.name}",
-                     did_you_mean(node.name, _SANDBOX.tests))  # fmt: skip
-
-    def _check_pow(self, node: Any, printed: bool, in_loop: bool) -> None:
-        # the root of a chain of powers is looked at, too: 9**9**9
-        base, power = _constant(node.left), _constant(node.right)
-        too_high = isinstance(power, (int, float)) and abs(power) > MAX_POWER
-        if isinstance(base, int) and isinstance(power, int) and base.bit_length() * abs(power) > MAX_INT_BITS:
-            too_high = True
-        if too_high:
-            self.add(node.lineno, 1, "expression_bomb", "a power too large")
-
-    def _check_mul(self, node: Any, printed: bool, in_loop: bool) -> None:
-        left, right = _constant(node.left), _constant(node.right)
-        if isinstance(left, int):
-            left, right = right, left
-        size = (
-            len(left)
-            if isinstance(left, str)
-            else 1
-            if isinstance(node.left, nodes.List) or isinstance(node.right, nodes.List)
-            else None
-        )
-        if size is not None and isinstance(right, int) and size * right > MAX_WEIGHT:
-            self.add(node.lineno, 1, "expression_bomb", "a repeat too large")
-
-    def _check_const(self, node: Any, printed: bool, in_loop: bool) -> None:
-        if isinstance(node.value, int) and node.value.bit_length() > MAX_INT_BITS:
-            self.add(node.lineno, 1, "expression_bomb", "a number too large")
-
-
-_METHODS = frozenset(
-    [
-        "get",
-        "keys",
-        "values",
-        "items",
-        "upper",
-        "lower",
-        "title",
-        "capitalize",
-        "strip",
-        "lstrip",
-        "rstrip",
-        "startswith",
-        "endswith",
-        "isdigit",
-        "isalpha",
-        "isalnum",
-        "isnumeric",
-        "find",
-        "count",
-        "splitlines",
-        "casefold",
-        "replace",
-        "split",
-        "join",
-        "weekday",
-        "isoweekday",
-        "isoformat",
-        "date",
-        "time",
-        "strftime",
-        "index",
-    ]
-)
-
-
-def _constant(node: Any) -> Any:
-    if isinstance(node, nodes.Const):
-        return node.value
-    if isinstance(node, nodes.Neg):
-        value = _constant(node.node)
-        return -value if isinstance(value, (int, float)) else None
-    if isinstance(node, (nodes.Pow, nodes.Mul)):
-        left, right = _constant(node.left), _constant(node.right)
-        if not (isinstance(left, (int, float)) and isinstance(right, (int, float))):
-            return None
-        if isinstance(node, nodes.Mul):
-            return left * right
-        if abs(right) > MAX_POWER or (isinstance(left, int) and left.bit_length() * abs(right) > MAX_INT_BITS * 4):
-            return 1 << (MAX_INT_BITS + 1)
-        return left**right
-    return None
-
-
-def _depth(node: Any) -> int:
-    deepest = 0
-    stack = [(node, 1)]
-    while stack:
-        item, depth = stack.pop()
-        deepest = max(deepest, depth)
-        stack.extend((child, depth + 1) for child in item.iter_child_nodes())
-    return deepest
 
 
 def report_into(report: Report, node: ScalarNode, problems: tuple[ExpressionProblem, ...]) -> None:

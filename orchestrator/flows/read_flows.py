@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -183,7 +183,7 @@ class FlowChecker:
             for match in PLACEHOLDER.finditer(item.text) if isinstance(item, ScalarNode) else ():
                 if match[1] not in self.slot_ids:
                     assert isinstance(item, ScalarNode)
-                    known = list(self.slot_ids) if hasattr(self.slot_ids, "__iter__") else []
+                    known = _names(self.slot_ids)
                     self.report.add_inside(item, match.start(1), match.end(1), "unknown_slot", f"there is no slot {match[1]!r}",
                                            suggestion=did_you_mean(match[1], known))  # fmt: skip
 
@@ -210,7 +210,7 @@ class FlowChecker:
         elif isinstance(step, CallStep):
             self._check_call(node.get("flow") or node, step)
         elif isinstance(step, ActionStep) and self.actions is not None and step.action not in self.actions:
-            known = list(self.actions) if hasattr(self.actions, "__iter__") else []
+            known = _names(self.actions)
             self.report.add(node.get("action") or node, "unknown_action", f"there is no action {step.action!r}",
                             suggestion=did_you_mean(step.action, known))  # fmt: skip
         self._reads(raw, node, tuple(step.reads()))
@@ -242,7 +242,7 @@ class FlowChecker:
 
     def _slot(self, node: Node, name: str) -> None:
         if name not in self.slot_ids:
-            known = list(self.slot_ids) if hasattr(self.slot_ids, "__iter__") else []
+            known = _names(self.slot_ids)
             self.report.add(node, "unknown_slot", f"there is no slot {name!r}", suggestion=did_you_mean(name, known))
 
     def _reads(self, raw: RawFlow, node: Node | None, reads: tuple[Read, ...]) -> None:
@@ -250,7 +250,7 @@ class FlowChecker:
         for read in reads:
             if read.namespace == "slots" and read.field not in self.slot_ids and read.offset:
                 place = find_text(node, read.field, ("slots",))
-                known = list(self.slot_ids) if hasattr(self.slot_ids, "__iter__") else []
+                known = _names(self.slot_ids)
                 self._at(place or (node, 0), read, "unknown_slot", f"there is no slot {read.field!r}", known)
             elif read.namespace == "context" and read.field not in fields:
                 place = find_text(node, read.field, ("context",))
@@ -274,6 +274,10 @@ class FlowChecker:
                     self.report.add(node.get("flow") or node, "recursive_call",
                                     f"the flow {raw.id!r} calls itself through {step.flow!r}")  # fmt: skip
                     raw.is_faulty = True
+
+
+def _names(container: Container[str]) -> list[str]:
+    return [str(name) for name in container] if isinstance(container, Iterable) else []
 
 
 def _reaches(calls: Mapping[str, set[str]], start: str, goal: str) -> bool:

@@ -84,9 +84,9 @@ def _read_choices(node: Node | None, report: Report) -> tuple[Choice, ...]:
                 found.append(Choice(value=item.value, names=()))
             elif isinstance(item, MapNode) and not is_empty(item.get("value")):
                 check_keys(item, ("value", "names"), report, "a choice")
-                value = item.get("value")
-                assert value is not None
-                found.append(Choice(value=value.plain(), names=_names(item.get("names"), report)))
+                chosen = item.get("value")
+                assert chosen is not None
+                found.append(Choice(value=chosen.plain(), names=_names(item.get("names"), report)))
             else:
                 report.add(item, "wrong_type", "a choice is a word, or {value: …, names: […]}")
     elif node is not None:

@@ -149,7 +149,7 @@ def _read_collect(body: MapNode, id_node: ScalarNode, common: dict[str, Any], re
         report.add(id_node, "missing_text", f"the collect step {id_node.text!r} needs a response")
     response = read_response(body.get("response"), report, "response")
     condition, failure = _read_validation(body.get("validation"), report)
-    extra = {
+    extra: dict[str, Any] = {
         field: read_response(body.get(key), report, key) if key in body else None
         for field, key in (
             ("unrecognized", "unrecognized_response"), ("last_attempt", "last_attempt_response"),
@@ -164,7 +164,7 @@ def _read_collect(body: MapNode, id_node: ScalarNode, common: dict[str, Any], re
     )
     give_up = _read_give_up(body.get("on_give_up"), report)
     from_object = _read_from_object(body.get("from_object"), report)
-    flags = {
+    flags: dict[str, Any] = {
         name: read_bool(body.get(name), report, name, default)
         for name, default in (("ask_even_if_known", False), ("interruptible", True), ("skippable", False))
     }

@@ -67,7 +67,8 @@ def name_of(setting: Setting, flow_id: str) -> str:
 
 def expire(state: State, now: datetime) -> list[str]:
     """Forget tasks that were paused too long ago; returns their flows."""
-    kept, gone = [], []
+    kept: list[Task] = []
+    gone: list[Task] = []
     for task in state.paused:
         try:
             paused_at = datetime.fromisoformat(task.paused_at) if task.paused_at else now

@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.contracts.dialogue import EffectUncertain
 from orchestrator.contracts.errors import GenerationCancelled
 from orchestrator.dialogue.rails_port import ActionOutcome
-from orchestrator.flows.sandbox import Refused, weigh
+from orchestrator.flows.fuel import Refused, weigh
 from orchestrator.tasks.actions.base import Action, ActionContext, ActionResult
 
 log = logging.getLogger(__name__)

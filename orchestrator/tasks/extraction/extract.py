@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from orchestrator.flows.model import Slot
@@ -324,7 +324,8 @@ def _datetimes(normal: str, now: datetime, chinese: bool) -> Iterator[_Hit]:
     times = _apart(list(module.find_times(normal)), dates)
     days = list(dict.fromkeys(d.day for d in dates))
     for found in times:
-        for day in days or [None]:
+        wanted: list[date | None] = [*days] if days else [None]
+        for day in wanted:
             when = resolve_time(found, now, day)
             spans = (*(d.span for d in dates if d.day == day), found.span)
             yield _Hit(value=when.strftime("%Y-%m-%dT%H:%M"), spans=_merged(spans))
