@@ -47,8 +47,8 @@ class Player:
 
     `render` belongs to the device's thread (or the simulator); every other method may be called from any thread and
     returns at once. `poll` turns what was played into events and must be called about every 10 ms by one thread.
-    A held generation blocks what is queued behind it. Bounded by its caller (the speech worker synthesises only a
-    little ahead). Counters: `starved` (a sentence came late), `underflows` (the device said so), `refused`
+    A held generation stands aside: another one may play meanwhile. Bounded by its caller (the speech worker
+    synthesises only a little ahead). Counters: `starved` (a sentence came late), `underflows` (the device said so), `refused`
     (segments of a purged generation).
     """
 
@@ -204,6 +204,7 @@ class Player:
             stopped = frozenset(item.segment.intent_id for item in behind)
             self._send_stop(Freeze(intents=stopped, token=token), generation_id, is_hold=True)
             self._outbox.held(generation_id)
+            self._push()
         self._outbox.flush()
 
     def resume(self, generation_id: GenerationId) -> None:
@@ -312,13 +313,11 @@ class Player:
                     item.rewind(held_s=float("inf"))
 
     def _push(self) -> None:
-        """Hand the leading run of segments that are not held to the callback."""
+        """Hand the segments that are not held to the callback."""
         if not self._is_attached:
             return
         for item in self._items:
-            if item.generation_id in self._held:
-                return
-            if not item.is_sent:
+            if item.generation_id not in self._held and not item.is_sent:
                 item.is_sent = True
                 self._renderer.commands.append(Play(segment=item.segment, start=item.start))
 

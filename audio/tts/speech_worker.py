@@ -87,6 +87,7 @@ class SpeechWorker:
         self._segments: dict[IntentId, Segment] = {}
         self._words_done: dict[IntentId, int] = {}
         self._shown: ShownText | None = None
+        self._aside: dict[GenerationId, ShownText] = {}
         self._outbox: list[tuple[Payload, GenerationId | None, IntentId | None]] = []
         self._is_posting = False
         self._is_synthesising = False
@@ -117,6 +118,8 @@ class SpeechWorker:
         """Go on with a held generation from the start of the cut word."""
         with self._lock:
             self._queue.resume(generation_id)
+            if self._shown is None:
+                self._shown = self._aside.pop(generation_id, None)
             if self._shown is not None and self._shown.generation_id == generation_id:
                 self._shown.resume(self._clock.monotonic_s())
                 self._queue.playing(self._shown.intent.intent_id)
@@ -130,6 +133,7 @@ class SpeechWorker:
             if self._shown is not None and self._shown.generation_id == generation_id:
                 self._shown.stop(self._clock.monotonic_s(), self._tell_word)
                 self._shown = None
+            self._aside.pop(generation_id, None)
             self._queue.purge(generation_id, reason)
             self._pump()
 
@@ -242,11 +246,14 @@ class SpeechWorker:
                 self._shown.stop(self._clock.monotonic_s(), self._tell_word)
                 self._shown = None
             else:
+                self._aside = {key: s for key, s in self._aside.items() if s.intent.intent_id != intent_id}
                 self._player.withdraw(intent_id)
 
     def _hand_over(self, entry: Entry, now_s: float) -> None:
         intent = entry.intent
         if entry.way is Way.SHOWN:
+            if self._shown is not None:
+                self._aside[self._shown.generation_id] = self._shown
             self._shown = ShownText(intent, now_s, words_done=self._words_done.pop(intent.intent_id, 0))
             self._queue.playing(intent.intent_id)
             return

@@ -100,6 +100,7 @@ class SpeechReply:
         while self._unplayed() >= _MOST_WAITING:
             self._room.clear()
             await self._room.wait()
+        await self._generation.confirmed.wait()
         if self._generation.is_stale:
             raise GenerationCancelled(self._generation.reason or "")
         intent_id = self._ids.intent()

@@ -235,7 +235,7 @@ class TurnLoop:
         if work is not None:
             work.is_joined = is_joined
             self._joined = generation.generation_id if is_joined else None
-            self._spawn_settle(work, "cancelled")
+            self._spawn_settle(work, "failed" if work.failed_because is not None else "cancelled")
         self._ports.speech.purge(generation.generation_id, str(reason))
         if self.active is generation:
             self.active = None

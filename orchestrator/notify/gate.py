@@ -46,6 +46,7 @@ class NotificationGate:
         self._on_spoken = on_spoken
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
         self._expiry: asyncio.TimerHandle | None = None
+        self._is_closed = False
         bus.subscribe(NotifyRequested, self._on_notify)
         conversation.idle_hooks.append(self.try_to_speak)
 
@@ -86,21 +87,32 @@ class NotificationGate:
             self._arm_expiry()
             return
         del self._waiting[key]
-        self._say(item.request, active)
+        self._say(item, active)
 
     @staticmethod
     def _may_hold(active: Generation) -> bool:
         return not active.is_protected and active.state in (GenerationState.STREAMING, GenerationState.PREPARING)
 
-    def _say(self, request: NotifyRequested, held: Generation | None) -> None:
+    def _say(self, item: _Waiting, held: Generation | None) -> None:
+        request = item.request
+
         async def script(turn: CoreTurn) -> None:
             await turn.reply.say(Message(text=request.text, source="notification", key=request.id))
 
         def on_end(generation: Generation) -> None:
-            said = generation.state is GenerationState.COMPLETED or generation.sounded
-            self._say_state(request.id, "spoken" if said else "expired", None if said else "cut")
-            if said:
+            if generation.state is GenerationState.COMPLETED or generation.sounded:
+                self._say_state(request.id, "spoken", None)
                 self._on_spoken(request.id)
+            elif self._is_closed:
+                self._say_state(request.id, "expired", "shutdown")
+            elif request.id in self._waiting:
+                self._say_state(request.id, "coalesced", "same")
+            else:
+                # The user came first; nobody heard any of it, so it is still to be said.
+                self._waiting[request.id] = item
+                self._waiting.move_to_end(request.id, last=False)
+                self._say_state(request.id, "held", "cut")
+                self._arm_expiry()
             self._conversation.after_notification(generation)
 
         if held is not None:
@@ -109,6 +121,7 @@ class NotificationGate:
 
     def close(self) -> None:
         """Say nothing more; what waits counts as expired (a reminder stays in the store and is due again)."""
+        self._is_closed = True
         if self._expiry is not None:
             self._expiry.cancel()
         for key in list(self._waiting):

@@ -103,9 +103,12 @@ class IntentQueue:
     # --- synthesising -------------------------------------------------------------------------------------
 
     def next_to_synthesise(self, now_s: float) -> Entry | None:
-        """Return the first intent that has no sound yet, now `synthesising`; None if there is none."""
+        """Return the first intent that has no sound yet, now `synthesising`; None if there is none.
+
+        What is held comes after everything else.
+        """
         self.drop_overdue(now_s)
-        for entry in self._entries:
+        for entry in sorted(self._entries, key=self._is_kept_back):
             if entry.state is IntentState.QUEUED and entry.way is Way.UNDECIDED and not entry.is_mark:
                 entry.way = Way.SPOKEN
                 self._step(entry, IntentState.SYNTHESISING)
@@ -145,7 +148,7 @@ class IntentQueue:
         What stands behind it does not count: else a newcomer in front could never be synthesised.
         """
         count, duration_s = 0, 0.0
-        for entry in self._entries:
+        for entry in sorted(self._entries, key=self._is_kept_back):
             if entry.state is IntentState.QUEUED and entry.way is Way.UNDECIDED and not entry.is_mark:
                 break
             if entry.way is Way.SPOKEN and entry.state in (IntentState.SYNTHESISING, IntentState.READY):
@@ -159,20 +162,21 @@ class IntentQueue:
         """Return the next intent the output may have, in strict order; it is marked as handed over.
 
         Spoken ones follow each other without waiting for the end of the one before; one that is shown waits until
-        everything before it has ended, and blocks what follows. None while the next one is not ready or is held.
+        everything before it has ended, and blocks what follows. A held generation stands aside: others pass it. None
+        while the next one is not ready.
         """
         self.drop_overdue(now_s)
-        for entry in list(self._entries):
+        going = [entry for entry in self._entries if not self._is_kept_back(entry)]
+        for entry in list(going):
             if entry.is_handed:
                 if entry.way is Way.SHOWN:
                     return None
                 continue
-            if entry.intent.generation_id in self._held:
-                return None
-            is_head = entry is self._entries[0]
+            is_head = entry is going[0]
             if entry.is_mark:
                 if not is_head:
                     return None
+                going.remove(entry)
                 self._finish(entry)
                 continue
             if entry.way is Way.SHOWN:
@@ -277,6 +281,9 @@ class IntentQueue:
         for generation_id in list(self._held):
             if generation_id != intent.generation_id and not self._has(generation_id):
                 self._held.discard(generation_id)
+
+    def _is_kept_back(self, entry: Entry) -> bool:
+        return entry.intent.generation_id in self._held
 
     def _has(self, generation_id: GenerationId) -> bool:
         return any(entry.intent.generation_id == generation_id for entry in self._entries)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from rigs.conversation_rig import DUCK_DB, ConversationRig
+from rigs.conversation_rig import BLOCK_S, DUCK_DB, ConversationRig
 
 from orchestrator.bus.bus import Bus
 from orchestrator.bus.envelope import Envelope
@@ -99,14 +99,14 @@ class Conversations(RuleBasedStateMachine):
     @rule(cut=st.booleans(), duck=st.booleans(), wait=st.integers(0, 20))
     def begin_to_speak(self, cut: bool, duck: bool, wait: int) -> None:
         if duck:
-            self.rig.player.duck(gain_db=DUCK_DB, ramp_s=0.02)
+            self.rig.player.duck(gain_db=DUCK_DB, ramp_s=BLOCK_S)
         self.rig.begin_to_speak()
         if cut:
             self.rig.advance(3)
             self.rig.vad_cut()
         elif duck:
             self.rig.advance(5)
-            self.rig.player.unduck(ramp_s=0.1)
+            self.rig.player.unduck(ramp_s=BLOCK_S)
         self.rig.advance(wait + 1)
 
     @precondition(lambda self: self.rig.utterance is not None)
@@ -183,7 +183,7 @@ class Conversations(RuleBasedStateMachine):
 
     @rule(on=st.booleans())
     def mute_voice(self, on: bool) -> None:
-        self.rig.do(lambda: self.rig.speech.set_muted(on))
+        self.rig.mute(on)
 
     @rule(blocks=st.integers(1, 60))
     def device_goes_and_comes(self, blocks: int) -> None:
@@ -303,7 +303,7 @@ class Conversations(RuleBasedStateMachine):
         rig = self.rig
         try:
             rig.check()
-            rig.do(lambda: rig.speech.set_muted(False))
+            rig.mute(False)
             rig.voice.fail_next = 0
             rig.finish_everything()
             rig.check()
@@ -319,5 +319,5 @@ class Conversations(RuleBasedStateMachine):
             rig.close()
             rig.check()
         finally:
-            rig.end_loop()
+            rig.dispose()
             self._folder.cleanup()

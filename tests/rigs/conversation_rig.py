@@ -68,7 +68,8 @@ LATENCY_S = 0.02
 DUCK_DB = 20 * math.log10(0.125)
 SYNTH_S = 0.06
 SILENT_SPEAKING_S = 1.2
-"""How long the window may show that the character speaks without any sound."""
+SILENT_SHOWING_S = 12.0
+"""How long the window may show that the character speaks without any sound, and while a text is shown instead."""
 
 _LOWEST, _STEP, _DUCKED = 0.1, 1e-4, 0.125
 _START_S = 1000.0
@@ -385,7 +386,11 @@ class ScriptedTurn:
             rig.effects_run[key] += 1
             tool = RunningTool(key, generation_id, asyncio.get_running_loop().create_future())
             rig.tools.append(tool)
-            return str(await tool.result)
+            try:
+                return str(await tool.result)
+            except ArithmeticError:
+                rig.effects_run[key] -= 1
+                raise
 
         await self._turn.effects.run(key=key, name="tool", args={}, effect=effect, timeout_s=60.0)
 
@@ -430,7 +435,6 @@ class ConversationRig:
         self.heard: dict[GenerationId, TurnHeard] = {}
         self.levels = Levels()
         self.clock = VirtualClock(_START_S, _WALL)
-        self.loop = VirtualTimeLoop(self.clock, SystemClock(), lambda: False, is_frozen=True)
         self._starts = itertools.count(1)
         self._begin_s = self.clock.monotonic_s()
         self._blocks = 0
@@ -438,6 +442,8 @@ class ConversationRig:
         self.track: list[np.ndarray[Any, Any]] = []
         self.word_frames: Counter[tuple[IntentId, int]] = Counter()
         self.run_frames: list[list[Any]] = []
+        self._ramped = (0, 0)
+        self._unclear: set[GenerationId] = set()
         self.complete_words: list[tuple[IntentId, int]] = []
         self._silent_speaking_s = 0.0
         self.has_device = True
@@ -449,6 +455,8 @@ class ConversationRig:
     def open(self) -> None:
         """Build the program and open it."""
         self._is_dead = False
+        # A loop for each program: the timers of a killed one die with it.
+        self.loop = VirtualTimeLoop(self.clock, SystemClock(), lambda: False, is_frozen=True)
         self.records = []
         self.checker = EventChecker()
         self.ids = IdFactory(f"{next(self._starts)}")
@@ -479,6 +487,7 @@ class ConversationRig:
         self._last_order = 0
         self._orders: list[tuple[int, int, bool]] = []
         self._committed: list[str] = []
+        self._playing: set[str] = set()
         self._silent_speaking_s = 0.0
         self.log.record(
             Event(
@@ -534,12 +543,10 @@ class ConversationRig:
         """End the program at once, as a crash would: nothing is stored any more."""
         self._end()
 
-    def end_loop(self) -> None:
-        """Close the loop after the last program, which is killed if it still runs."""
+    def dispose(self) -> None:
+        """Leave nothing behind: a program that still runs is killed."""
         if not self._is_dead:
             self._end()
-        self._run(self.loop.shutdown_asyncgens())
-        self.loop.close()
 
     def _end(self) -> None:
         self._is_dead = True
@@ -557,6 +564,8 @@ class ConversationRig:
         self.tools.clear()
         self.plans.clear()
         self.worker.stop(0)
+        self._run(self.loop.shutdown_asyncgens())
+        self.loop.close()
 
     async def _while_running(self, task: asyncio.Task[None]) -> None:
         while not task.done():
@@ -629,10 +638,14 @@ class ConversationRig:
         """Read from the samples whose words sound, and whether they may."""
         is_loud = bool(np.any(out))
         self._silent_speaking_s = 0.0 if is_loud or self.views.state != "speaking" else self._silent_speaking_s + BLOCK_S
-        if self._silent_speaking_s > SILENT_SPEAKING_S:
+        if self._silent_speaking_s > (SILENT_SHOWING_S if self._playing else SILENT_SPEAKING_S):
             self.note("the character is shown as speaking without a sound")
             self._silent_speaking_s = 0.0
         if not is_loud:
+            return
+        steady = out[1:][(np.abs(np.diff(out)) < 1e-8) & (out[1:] != 0.0)]
+        if not len(steady) and bool(np.all(out != 0.0)):
+            self._credit_ramp()
             return
         steady = out[1:][(np.abs(np.diff(out)) < 1e-8) & (out[1:] != 0.0)]
         values, places = np.unique(steady, return_index=True)
@@ -643,6 +656,14 @@ class ConversationRig:
                 self.note(f"a sound that is no word: {value}")
                 continue
             self._hear(owner, int(np.count_nonzero(steady == values[index])) + 1)
+
+    def _credit_ramp(self) -> None:
+        """A block whose volume changes throughout belongs to the word before it, or to the one that begins with it."""
+        run = self.run_frames[-1] if self.run_frames else None
+        if run is not None and run[2] == self._blocks - 1 and run[1] < WORD_FRAMES - FADE_FRAMES - 12:
+            self._hear(run[0], BLOCK)
+        else:
+            self._ramped = (self._blocks, self._ramped[1] + BLOCK if self._ramped[0] == self._blocks - 1 else BLOCK)
 
     def _hear(self, owner: tuple[IntentId, int], frames: int) -> None:
         intent = self.intents[owner[0]]
@@ -658,7 +679,8 @@ class ConversationRig:
             self.run_frames[-1][1] += frames
             self.run_frames[-1][2] = self._blocks
         else:
-            self.run_frames.append([owner, frames, self._blocks])
+            ramped = self._ramped[1] if self._ramped[0] == self._blocks - 1 else 0
+            self.run_frames.append([owner, frames + ramped, self._blocks])
         if self.run_frames[-1][1] >= WORD_FRAMES - FADE_FRAMES - 12 and owner not in self.complete_words:
             self.complete_words.append(owner)
 
@@ -674,6 +696,9 @@ class ConversationRig:
             return
         self.records.append(record)
         self.checker.feed(record)
+        if record["type"] == "intent:state":
+            is_playing = record["payload"]["state"] == "playing"
+            (self._playing.add if is_playing else self._playing.discard)(record["intentId"])
         if record["type"] == "history:commit" and record["payload"]["role"] == "assistant":
             payload = record["payload"]
             if payload["status"] != "failed":
@@ -682,11 +707,21 @@ class ConversationRig:
 
     def _check_heard(self, generation_id: GenerationId, text: str) -> None:
         """Compare what is stored with what was in the samples; shown sentences count as the player says."""
-        mine = [intent for intent in self.intents.values() if intent.generation_id == generation_id]
+        errors = {
+            piece.intent_id
+            for message in self.core.ledger.messages(generation_id)
+            for piece in message.pieces
+            if message.source == "error"
+        }
+        mine = [
+            intent
+            for intent in self.intents.values()
+            if intent.generation_id == generation_id and intent.intent_id not in errors
+        ]
         whole = letters("".join(intent.text for intent in mine))
         if not whole.startswith(letters(text)):
             self.note(f"what is stored of {generation_id} is no beginning of its text")
-        if any(self._was_shown(intent.intent_id) for intent in mine):
+        if generation_id in self._unclear or any(self._was_shown(intent.intent_id) for intent in mine):
             return
         ids = {intent.intent_id for intent in mine}
         said = sorted((owner for owner in self.complete_words if owner[0] in ids), key=lambda o: (_number(o[0]), o[1]))
@@ -925,6 +960,11 @@ class ConversationRig:
             self.seconds(0.2)
         active = self.core.turns.active
         self.note(f"it does not become quiet: {active.generation_id if active else None} {active and active.state}")
+
+    def mute(self, on: bool) -> None:
+        """Mute the voice; what the samples say of answers under way is no longer clear."""
+        self._unclear.update(g.generation_id for g in self.generations.all if not g.settled.is_set())
+        self.do(lambda: self.speech.set_muted(on))
 
     def lose_device(self) -> None:
         """The loudspeaker goes away."""
