@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.components import ComponentSection
-from bench.live import LiveSection
+from bench.live import EchoSection, LiveSection
 from bench.machine import load, machine, versions
 from bench.other_live import RuleSection, WindowSection
 from bench.plan import FULL, ONE, QUICK, Section, Setting, Teller
@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 SECTIONS: Mapping[str, Callable[[Setting], Section]] = {
     "components": ComponentSection,
     "live": LiveSection,
+    "echo": EchoSection,
     "rules": RuleSection,
     "window": WindowSection,
 }

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from bench.plan import Setting
 from bench.room import Failed, Room, Taken, Talk, finish
@@ -59,9 +60,12 @@ class Measured:
 
 
 class LiveSection:
-    """The program without a window, a scripted endpoint, real recordings."""
+    """The program without a window, a scripted endpoint, real recordings; headphones, so without echo."""
 
     name = "live"
+    conditions: ClassVar[Mapping[str, tuple[Budget, Budget]]] = {
+        "no echo": (Budget(p50=150), Budget(p50=270, p95=380)),
+    }
 
     def __init__(self, setting: Setting) -> None:
         """Prepare; `run` starts the program."""
@@ -71,36 +75,38 @@ class LiveSection:
 
     def run(self) -> None:
         """Start the program and go through all trials."""
-        plan, recordings = self._set.plan, self._set.recordings
-        if recordings is None:
+        if self._set.recordings is None:
             raise Failed("no recordings: set MYNAH_SPEECH to the folder that has manifest.jsonl")
         story = Answer(text=_STORY, first_token_s=FIRST_TOKEN_S, tokens_per_s=TOKENS_PER_S)
-        folder = self._set.folder / "live"
+        folder = self._set.folder / self.name
         folder.mkdir()
         with SoundRig() as rig, ScriptedLlm(default=story) as llm:
-            room = Room(rig=rig, folder=folder, keep=self._set.keep)
+            self._prepare(rig)
+            room = Room(rig=rig, folder=folder, keep=None if self._set.keep is None else self._set.keep / self.name)
             self._set.tell.say("starting the program (no window, scripted endpoint)")
             with Program(["run", "--headless", "--llm", llm.url], folder=folder, env=rig.env) as program:
                 talk = Talk(program)
                 try:
-                    for stimulus in self._utterances(plan.replies, longest_s=4.5):
-                        self._ask(room, talk, stimulus, "scripted")
-                    for stimulus in self._utterances(plan.interruptions, longest_s=4.5):
-                        self._interrupt(room, talk, stimulus, "no echo")
-                    for stimulus in self._disturbances():
-                        self._disturb(room, talk, stimulus)
-                    for stimulus in self._utterances(plan.pauses, shortest_s=1.8, longest_s=6.0):
-                        with self._set.tell.trial(stimulus.name):
-                            self._pause(room, talk, with_inner_pause(stimulus, PAUSE_S))
-                    rig.set_echo(ECHO_DB)
-                    self._own_voice(talk)
-                    for stimulus in self._utterances(plan.echo_interruptions, longest_s=4.5):
-                        self._interrupt(room, talk, stimulus, "−6 dB echo")
-                    rig.set_echo(None)
+                    self._trials(room, talk)
                 finally:
                     self._read_events(talk, llm)
-                    self._set.keep_events(program.events_path, "live")
+                    self._set.keep_events(program.events_path, self.name)
                 self._set.tell.failures += finish(talk, self._set.tell.say)
+
+    def _prepare(self, rig: SoundRig) -> None:
+        """Set up the room before the program starts."""
+
+    def _trials(self, room: Room, talk: Talk) -> None:
+        plan = self._set.plan
+        for stimulus in self._utterances(plan.replies, longest_s=4.5):
+            self._ask(room, talk, stimulus, "scripted")
+        for stimulus in self._utterances(plan.interruptions, longest_s=4.5):
+            self._interrupt(room, talk, stimulus, "no echo")
+        for stimulus in self._disturbances():
+            self._disturb(room, talk, stimulus)
+        for stimulus in self._utterances(plan.pauses, shortest_s=1.8, longest_s=6.0):
+            with self._set.tell.trial(stimulus.name):
+                self._pause(room, talk, with_inner_pause(stimulus, PAUSE_S))
 
     def _utterances(self, each: int, *, shortest_s: float = 1.2, longest_s: float) -> Iterable[Stimulus]:
         """Yield `each` utterances of every language in turn."""
@@ -195,21 +201,6 @@ class LiveSection:
         self._set.tell.say(f"pause inside, {stimulus.name}: answered early {is_early}, turn ended early {has_ended}")
         talk.be_quiet()
 
-    def _own_voice(self, talk: Talk) -> None:
-        """Let the character hear itself while nobody speaks."""
-        with self._set.tell.trial("own voice"):
-            talk.sounding()
-            mark, began_s = talk.mark(), time.monotonic()
-            while time.monotonic() - began_s < self._set.plan.own_voice_s + 2.0:
-                talk.sounding()
-                time.sleep(0.5)
-            self.found.own_voice_s += time.monotonic() - began_s
-            self.found.own_voice_cuts += len(talk.since("output:cut", mark))
-            self.found.own_voice_ducks += len(talk.since("output:duck", mark))
-            self._set.tell.say(
-                f"own voice at −6 dB: {self.found.own_voice_cuts} cuts, {self.found.own_voice_ducks} ducks"
-            )
-
     def _disturbances(self) -> list[Stimulus]:
         plan, recordings = self._set.plan, self._set.recordings
         assert recordings is not None
@@ -222,11 +213,14 @@ class LiveSection:
             else:
                 made = number - number // 3
                 noises.append(synthetic(makers[made % len(makers)], self._set.seed + made // len(makers)))
-        texts = [(text, language) for pair in zip(*BACKCHANNELS.values(), strict=True) for text, language in
-                 zip(pair, BACKCHANNELS, strict=True)]  # fmt: skip
+        texts = [
+            (name, text, language)
+            for said in zip(*(texts.items() for texts in BACKCHANNELS.values()), strict=True)
+            for (name, text), language in zip(said, BACKCHANNELS, strict=True)
+        ]
         for number in range(plan.backchannels):
-            text, language = texts[number % len(texts)]
-            noises.append(spoken(text, language, pitch=35 + 15 * (number // len(texts))))
+            name, text, language = texts[number % len(texts)]
+            noises.append(spoken(text, language, pitch=35 + 15 * (number // len(texts)), name=name))
         return noises
 
     # --- events -----------------------------------------------------------------------------------------
@@ -263,11 +257,7 @@ class LiveSection:
 
     def _interruption_rows(self) -> list[Row]:
         rows = []
-        budgets = {
-            "no echo": (Budget(p50=150), Budget(p50=270, p95=380)),
-            "−6 dB echo": (Budget(p50=300), Budget(p50=420, p95=600)),
-        }
-        for condition, (down, silent) in budgets.items():
+        for condition, (down, silent) in self.conditions.items():
             for language in LANGUAGES.values():
                 key = f"{condition}, {language}"
                 rows.append(_live("onset → output down by ≥ 12 dB", key, self.found.down[key], down))
@@ -283,21 +273,6 @@ class LiveSection:
                         stimuli="recorded",
                     )
                 )
-        own = (float(self.found.own_voice_cuts),) if self.found.own_voice_s else ()
-        rows.append(
-            Row(
-                name="own voice taken for the user",
-                condition=f"−6 dB echo, {self.found.own_voice_s:.0f} s of talking",
-                values=own,
-                unit="cuts",
-                budget=Budget(share=0),
-                source="component",
-                stimuli="synthetic",
-                note=f"lowered {self.found.own_voice_ducks} times; the 30 minutes are a test marked long"
-                if own
-                else "",
-            )
-        )
         return rows
 
     def _false_rows(self) -> list[Row]:
@@ -358,6 +333,53 @@ class LiveSection:
                     )
                 )
         return rows
+
+
+class EchoSection(LiveSection):
+    """The same on loudspeakers: the microphone hears the character from the start."""
+
+    name = "echo"
+    conditions: ClassVar[Mapping[str, tuple[Budget, Budget]]] = {
+        "−6 dB echo": (Budget(p50=300), Budget(p50=420, p95=600)),
+    }
+
+    def _prepare(self, rig: SoundRig) -> None:
+        rig.set_echo(ECHO_DB)
+
+    def _trials(self, room: Room, talk: Talk) -> None:
+        self._own_voice(talk)
+        for stimulus in self._utterances(self._set.plan.echo_interruptions, longest_s=4.5):
+            self._interrupt(room, talk, stimulus, "−6 dB echo")
+
+    def _own_voice(self, talk: Talk) -> None:
+        """Let the character hear itself while nobody speaks."""
+        with self._set.tell.trial("own voice"):
+            mark, began_s = talk.mark(), time.monotonic()
+            while time.monotonic() - began_s < self._set.plan.own_voice_s + 2.0:
+                talk.sounding()
+                time.sleep(0.5)
+            self.found.own_voice_s += time.monotonic() - began_s
+            heard = [r["payload"]["by"] for r in talk.since("input:interrupt", mark)]
+            self.found.own_voice_cuts += sum(by in ("vad", "phrase") for by in heard)
+            self.found.own_voice_ducks += len(talk.since("output:duck", mark))
+            self._set.tell.say(
+                f"own voice at −6 dB: {self.found.own_voice_cuts} cuts, {self.found.own_voice_ducks} ducks"
+            )
+
+    def rows(self) -> Sequence[Row]:
+        """Return what was measured so far."""
+        own = (float(self.found.own_voice_cuts),) if self.found.own_voice_s else ()
+        row = Row(
+            name="own voice taken for the user",
+            condition=f"−6 dB echo, {self.found.own_voice_s:.0f} s of talking",
+            values=own,
+            unit="cuts",
+            budget=Budget(share=0),
+            source="component",
+            stimuli="synthetic",
+            note=f"lowered {self.found.own_voice_ducks} times; the 30 minutes are a test marked long" if own else "",
+        )
+        return [*self._interruption_rows(), row]
 
 
 def ask(room: Room, talk: Talk, stimulus: Stimulus, *, timeout_s: float = 20.0) -> tuple[float, Heard, int]:

@@ -13,10 +13,12 @@ from bench.machine import pss_mb
 from bench.plan import Setting
 from bench.room import Failed, Room, Talk, finish
 from bench.rows import Budget, Row
-from bench.stimuli import Stimulus, spoken
+from bench.stimuli import Stimulus, spoken, spoken_by_voice
 from rigs.program_rig import Program
 from rigs.screen_rig import ScreenRig
 from rigs.sound_rig import SoundRig
+
+from desktop.models import ModelStore
 
 RULE_BUDGET = Budget(p50=550, p95_over_p50=1.6)
 LOCAL_BUDGET = Budget(p50=950, p95_over_p50=1.6)
@@ -59,7 +61,7 @@ class RuleSection:
                 talk = Talk(program)
                 with self._set.tell.trial("a rail"):
                     self._ask_rail(room, talk)
-                again = spoken("Say that again.", "en")
+                again = spoken_by_voice("Say that again.", ModelStore().path("piper-en_US-joe-medium"))
                 for _ in range(self._set.plan.rule_replies):
                     with self._set.tell.trial("say that again"):
                         delay_ms, _, _ = ask(room, talk, again)
@@ -90,7 +92,7 @@ class RuleSection:
             _reply_row(f"rail, predefined text, {title}", self._rail[language], RULE_BUDGET, note=self._rail_note)
             for language, title in LANGUAGES.items()
         ]
-        condition = "rule, “say that again” by espeak-ng"
+        condition = "rule, “say that again” spoken by Piper"
         return [*rows, _reply_row(condition, self._again, RULE_BUDGET, stimuli="synthetic")]
 
 

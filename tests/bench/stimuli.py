@@ -22,7 +22,11 @@ RATE_HZ = 16_000
 Rng = np.random.Generator
 Kind = Literal["recorded", "synthetic"]
 
-BACKCHANNELS: Mapping[str, tuple[str, ...]] = {"en": ("mm-hm", "yeah", "uh-huh"), "zh": ("嗯", "对", "嗯嗯")}
+BACKCHANNELS: Mapping[str, Mapping[str, str]] = {
+    "en": {"mm-hm": "[[m:h'm:]]", "yeah": "yeah", "uh-huh": "[[Vh'V]]"},
+    "zh": {"嗯": "[[@mh'@m]]", "嗯嗯": "嗯嗯", "嗯 (short)": "嗯"},
+}
+"""What is said, and how espeak-ng is told to: it would spell "mm-hm". Its Mandarin is too poor for words like 对."""
 _ESPEAK_VOICES = {"en": "en-us", "zh": "cmn"}
 
 
@@ -131,15 +135,15 @@ def synthetic(name: str, seed: int) -> Stimulus:
 # --- speech ------------------------------------------------------------------------------------------------
 
 
-def spoken(text: str, language: str, *, speed: int = 150, pitch: int = 50) -> Stimulus:
-    """Let espeak-ng say `text`.
+def spoken(text: str, language: str, *, speed: int = 150, pitch: int = 50, name: str | None = None) -> Stimulus:
+    """Let espeak-ng say `text`, or phonemes in its notation in double brackets, which are the same in every language.
 
     Raises:
         RuntimeError: if espeak-ng is not installed or fails.
     """
     if shutil.which("espeak-ng") is None:
         raise RuntimeError("espeak-ng is not installed")
-    voice = _ESPEAK_VOICES[language]
+    voice = _ESPEAK_VOICES["en" if text.startswith("[[") else language]
     command = ["espeak-ng", "-v", voice, "-s", str(speed), "-p", str(pitch), "--stdout", text]
     done = subprocess.run(command, capture_output=True, check=False, timeout=20)
     if done.returncode != 0 or len(done.stdout) < 100:
@@ -149,8 +153,20 @@ def spoken(text: str, language: str, *, speed: int = 150, pitch: int = 50) -> St
     body = done.stdout[44 : 44 + (len(done.stdout) - 44) // 2 * 2]
     samples = np.frombuffer(body, dtype="<i2").astype(np.float32) / 32768.0
     return Stimulus(
-        name=f"“{text}”", language=language, kind="synthetic", samples=_scaled(_resampled(samples, rate_hz), 0.35)
+        name=f"“{name or text}”",
+        language=language,
+        kind="synthetic",
+        samples=_scaled(_resampled(samples, rate_hz), 0.35),
     )
+
+
+def spoken_by_voice(text: str, voice: Path, *, pitch: float = 1.12) -> Stimulus:
+    """Let the Piper voice in a model folder say an English `text`, in a higher voice than the character's."""
+    from audio.tts.piper_adapter import PiperSynthesiser
+
+    said = PiperSynthesiser(voice).synthesise(text, language="en")
+    samples = _resampled(np.asarray(said.pcm, dtype=np.float32), round(said.rate_hz * pitch))
+    return Stimulus(name=f"“{text}”", language="en", kind="synthetic", samples=_scaled(samples, 0.35))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

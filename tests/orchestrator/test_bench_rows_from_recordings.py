@@ -16,7 +16,17 @@ from bench.scorer import (
     voiced_span,
     yielding,
 )
-from bench.stimuli import MAKERS, RATE_HZ, Recordings, Samples, Stimulus, spoken, synthetic, with_inner_pause
+from bench.stimuli import (
+    BACKCHANNELS,
+    MAKERS,
+    RATE_HZ,
+    Recordings,
+    Samples,
+    Stimulus,
+    spoken,
+    synthetic,
+    with_inner_pause,
+)
 
 ONSET_S = 2.0
 START_S = 500.0
@@ -180,7 +190,9 @@ def test_real_recordings_alternate_speakers_and_have_a_voice(speech_dir: Path) -
     assert len(recordings.noises()) >= 5
 
 
-@pytest.mark.parametrize(("text", "language"), [("mm-hm", "en"), ("嗯", "zh")])
+@pytest.mark.parametrize(
+    ("text", "language"), [(text, language) for language, texts in BACKCHANNELS.items() for text in texts.values()]
+)
 def test_espeak_says_backchannels_in_both_languages(text: str, language: str) -> None:
     sound = spoken(text, language)
     span = voiced_span(sound.samples, RATE_HZ)
