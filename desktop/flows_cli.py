@@ -192,10 +192,13 @@ async def _run_suites(suites: list[tuple[Path, list[TestCase]]], args: argparse.
     for file, tests in suites:
         folder = _flow_folder(file, args)
         runner = Runner(
-            folder=folder, shipped={"system_flows.yml": shipped_text}, make_rails=rails,
-            persona_request=_persona_requests(folder), shown=str(folder),
+            folder=folder,
+            shipped={"system_flows.yml": shipped_text},
+            make_rails=rails,
+            persona_request=_persona_requests(folder),
+            shown=str(folder),
             fallback=flow_config(),
-        )  # fmt: skip
+        )
         results += await run_tests(runner, tests, args.only)
     return results
 
@@ -229,7 +232,8 @@ def _print_results(results: Sequence[TestResult], coverage: dict[str, Any], as_j
         if flow["visited"]:
             missed = f"  not taken: {', '.join(flow['missed'][:6])}" if flow["missed"] else ""
             print(
-                f"  {name}: {flow['visited']}/{flow['steps']} steps, {flow['taken']}/{flow['branches']} branches{missed}"
+                f"  {name}: {flow['visited']}/{flow['steps']} steps, "
+                f"{flow['taken']}/{flow['branches']} branches{missed}"
             )
 
 

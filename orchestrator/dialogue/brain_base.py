@@ -71,10 +71,14 @@ class TurnBase:
         world = dict(self._turn.world)
         told = world.get("user")
         return {
-            "slots": self._state.values(), "context": dict(context or {}), "world": world, "vars": dict(self._rails.vars),
+            "slots": self._state.values(),
+            "context": dict(context or {}),
+            "world": world,
+            "vars": dict(self._rails.vars),
             "user": {"text": self._text, "language": self.language, **(told if isinstance(told, Mapping) else {})},
-            "now": self._turn.now, "__language__": self.language,
-        }  # fmt: skip
+            "now": self._turn.now,
+            "__language__": self.language,
+        }
 
     def emit(self, payload: Payload) -> None:
         """Put a fact into the events file."""
@@ -102,9 +106,12 @@ class TurnBase:
 
     def _setting(self) -> Setting:
         return Setting(
-            config=self._config, now=self._turn.now, generation=str(self._turn.generation_id), language=self.language,
+            config=self._config,
+            now=self._turn.now,
+            generation=str(self._turn.generation_id),
+            language=self.language,
             names=self.names,
-        )  # fmt: skip
+        )
 
     def _apply(self, commands: tuple[Command, ...]) -> Applied:
         """Apply to a copy and swap: all or nothing."""
@@ -122,9 +129,11 @@ class TurnBase:
             self.report.commands.append(command.to_json())
             self.emit(FlowCommanded(command=command.to_json(), accepted=True, by=command.by))
         for change in applied.changes:
-            self.emit(FlowSlotChanged(
-                slot=change.slot, old=change.old, new=change.new, provenance=change.by, accepted=change.accepted
-            ))  # fmt: skip
+            self.emit(
+                FlowSlotChanged(
+                    slot=change.slot, old=change.old, new=change.new, provenance=change.by, accepted=change.accepted
+                )
+            )
         return applied
 
     def _note_dropped(self, dropped: tuple[Dropped, ...]) -> None:

@@ -163,8 +163,11 @@ class TurnDecisions(TurnVoice):
         text = question.response.text.render(names, self.language).value if question.response.text is not None else ""
         slot = self._config.slots[question.slot]
         context: dict[str, Any] = {
-            "slot_name": slot.id, "slot_label": slot.label_in(self.language), "response": {"mode": "static", "text": text}, **extra,
-        }  # fmt: skip
+            "slot_name": slot.id,
+            "slot_label": slot.label_in(self.language),
+            "response": {"mode": "static", "text": text},
+            **extra,
+        }
         run = system_run(self._setting(), flow_id, context)
         if run is not None:
             self._state.system = None

@@ -86,18 +86,28 @@ def rails_of(
 
 
 def make_brain(
-    loaded: LoadedBrain, store: VectorStore, *, persona_request: PersonaRequest | None, persona: str = "",
-    clock: Clock | None = None, seed: int | None = None, patience_s: float | None = None,
-) -> FlowBrain:  # fmt: skip
+    loaded: LoadedBrain,
+    store: VectorStore,
+    *,
+    persona_request: PersonaRequest | None,
+    persona: str = "",
+    clock: Clock | None = None,
+    seed: int | None = None,
+    patience_s: float | None = None,
+) -> FlowBrain:
     """Return the brain of the running program."""
     return FlowBrain(
-        loaded.config, rails=rails_of(loaded.config, store, persona=persona, seed=seed, patience_s=patience_s),
-        actions=loaded.actions, matcher=IndexMatcherFactory(store, patience_s=patience_s), persona_request=persona_request, clock=clock,
-    )  # fmt: skip
+        loaded.config,
+        rails=rails_of(loaded.config, store, persona=persona, seed=seed, patience_s=patience_s),
+        actions=loaded.actions,
+        matcher=IndexMatcherFactory(store, patience_s=patience_s),
+        persona_request=persona_request,
+        clock=clock,
+    )
 
 
 class TestRails:
-    """Rails and matchers of test conversations; `real` embeddings share one store, so that sentences are embedded once."""
+    """Rails and matchers of test conversations; `real` embeddings share one store of vectors."""
 
     __test__ = False
 

@@ -61,8 +61,12 @@ class FlowTurn(TurnDecisions):
         thing = self._user.object
         if thing is not None:
             self._state.focus = {
-                "type": thing.type, "id": thing.id, "title": thing.title, "attributes": dict(thing.attributes), "tried": [],
-            }  # fmt: skip
+                "type": thing.type,
+                "id": thing.id,
+                "title": thing.title,
+                "attributes": dict(thing.attributes),
+                "tried": [],
+            }
             self._state.focus_turn = self._state.turn
 
     async def _tell_untold(self) -> None:
@@ -204,9 +208,15 @@ class FlowTurn(TurnDecisions):
 
     async def _plan(self, text: str, question: CollectStep | None) -> None:
         request = plan_request(
-            self._config, self._state, text=text, names=self.names(), history=self._turn.history, language=self.language,
-            question=question, intents=self._brain.rails.user_intents(),
-        )  # fmt: skip
+            self._config,
+            self._state,
+            text=text,
+            names=self.names(),
+            history=self._turn.history,
+            language=self.language,
+            question=question,
+            intents=self._brain.rails.user_intents(),
+        )
         try:
             answer = await self._turn.llm.complete(request)
         except LlmUnavailable as error:
@@ -230,12 +240,14 @@ class FlowTurn(TurnDecisions):
 
     def _emit_state(self) -> None:
         state = self._state
-        self.emit(FlowStateChanged(
-            active_task=state.active.root if state.active is not None else None,
-            step=state.active.step if state.active is not None else None,
-            system_flow=state.system.flow if state.system is not None else None,
-            paused=tuple(t.root for t in state.paused),
-        ))  # fmt: skip
+        self.emit(
+            FlowStateChanged(
+                active_task=state.active.root if state.active is not None else None,
+                step=state.active.step if state.active is not None else None,
+                system_flow=state.system.flow if state.system is not None else None,
+                paused=tuple(t.root for t in state.paused),
+            )
+        )
 
     def settle(self, heard: TurnHeard) -> Mapping[str, Any]:
         """Fold the turn into the brain's state."""

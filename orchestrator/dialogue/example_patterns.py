@@ -16,7 +16,8 @@ from orchestrator.tasks.extraction.words import CJK
 
 MAX_CHARS = 160
 _LEAD = re.compile(
-    r"^(?:(?:please|hey|ok|okay|um|uh|so|well|can you|could you|would you|will you|i want you to|i'd like you to)[,\s]+)*"
+    r"^(?:(?:please|hey|ok|okay|um|uh|so|well|can you|could you|would you|will you|i want you to|i'd like you to)"
+    r"[,\s]+)*"
     r"(?:(?:嗯|呃|那|请|麻烦你?|帮我|你|给我|能不能|可以)[，,\s]*)*",
     re.IGNORECASE,
 )

@@ -1,5 +1,7 @@
 """Phrase rules for running tasks, English and Chinese: cancel, resume, skip, repeat, correct; and names of flows."""
 
+# ruff: noqa: E501 - lists of words, patterns and inline files are read line by line
+
 from __future__ import annotations
 
 import re

@@ -76,8 +76,11 @@ def _check_circles(flow: Flow, nodes: Mapping[str, MapNode], report: Report) -> 
             following = rest.pop()
             if state.get(following) == 1:
                 node = nodes[current]
-                report.add(node.get("next") or node, "loop_without_listen",
-                           f"the step {current!r} leads back to {following!r} without ever waiting for the user")  # fmt: skip
+                report.add(
+                    node.get("next") or node,
+                    "loop_without_listen",
+                    f"the step {current!r} leads back to {following!r} without ever waiting for the user",
+                )
             elif following not in state:
                 state[following] = 1
                 stack.append((following, [s for s in successors(flow, flow.steps[following]) if s in silent]))

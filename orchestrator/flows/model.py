@@ -180,7 +180,7 @@ class CollectStep(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionStep(Step):
-    """Run an action. `args` is a mapping, `reference` an expression that yields one; `response` is set for action_response."""
+    """Run an action with `args`, or with what the expression `reference` yields; `response` is for action_response."""
 
     action: str
     args: Value | None = None

@@ -32,9 +32,23 @@ class _Budget:
 
 
 _SUPPORTED = frozenset(
-    {"LITERAL", "NOT_LITERAL", "ANY", "IN", "BRANCH", "SUBPATTERN", "MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT", "AT",
-     "GROUPREF", "ASSERT", "ASSERT_NOT", "ATOMIC_GROUP"}
-)  # fmt: skip
+    {
+        "LITERAL",
+        "NOT_LITERAL",
+        "ANY",
+        "IN",
+        "BRANCH",
+        "SUBPATTERN",
+        "MAX_REPEAT",
+        "MIN_REPEAT",
+        "POSSESSIVE_REPEAT",
+        "AT",
+        "GROUPREF",
+        "ASSERT",
+        "ASSERT_NOT",
+        "ATOMIC_GROUP",
+    }
+)
 
 
 @lru_cache(maxsize=512)

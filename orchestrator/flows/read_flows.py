@@ -62,12 +62,18 @@ def read_flow(flow_id: str, key: ScalarNode, node: Node, report: Report) -> RawF
     raw.is_faulty = _errors(report) > before
     if start is not None:
         raw.flow = Flow(
-            id=flow_id, name=name, description=description, slots=tuple(dict.fromkeys([*listed, *collected])),
-            steps=raw.steps, start=start, examples=_examples(body.get("examples"), report), guard=guard,
+            id=flow_id,
+            name=name,
+            description=description,
+            slots=tuple(dict.fromkeys([*listed, *collected])),
+            steps=raw.steps,
+            start=start,
+            examples=_examples(body.get("examples"), report),
+            guard=guard,
             confirm_interrupt=read_bool(body.get("confirm_interrupt"), report, "confirm_interrupt", False),
             on_complete_step=on_complete if on_complete in raw.steps else None,
             on_complete_flow=on_complete if on_complete not in raw.steps else None,
-        )  # fmt: skip
+        )
     return raw
 
 
@@ -91,8 +97,20 @@ def _name(body: MapNode, key: ScalarNode, report: Report) -> Text:
     node = body.get("name")
     text = None if is_empty(node) else read_text(node, report, "name", frozenset())
     if text is None:
-        text = read_text(ScalarNode(key.file, key.line, key.col, key.end_line, key.end_col,
-                                    text=key.text.replace("_", " "), value=key.text, raw=key.text), Report(), "name")  # fmt: skip
+        text = read_text(
+            ScalarNode(
+                key.file,
+                key.line,
+                key.col,
+                key.end_line,
+                key.end_col,
+                text=key.text.replace("_", " "),
+                value=key.text,
+                raw=key.text,
+            ),
+            Report(),
+            "name",
+        )
     assert text is not None
     return text
 
@@ -112,9 +130,13 @@ class FlowChecker:
     """Checks flows against everything else there is."""
 
     def __init__(
-        self, raws: Mapping[str, RawFlow], slots: Mapping[str, Slot], slot_ids: Container[str], actions: Container[str] | None,
+        self,
+        raws: Mapping[str, RawFlow],
+        slots: Mapping[str, Slot],
+        slot_ids: Container[str],
+        actions: Container[str] | None,
         report: Report,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.raws = raws
         self.slots = slots
         self.slot_ids = slot_ids
@@ -156,9 +178,12 @@ class FlowChecker:
             target = raw.flow.on_complete_flow
             if target not in self.raws or target.startswith("system_"):
                 options = [*self.raws, *raw.steps]
-                self.report.add(raw.body.get("on_complete") or raw.key, "unknown_target",
-                                f"on_complete names neither a step of this flow nor a flow: {target!r}",
-                                suggestion=did_you_mean(target, options))  # fmt: skip
+                self.report.add(
+                    raw.body.get("on_complete") or raw.key,
+                    "unknown_target",
+                    f"on_complete names neither a step of this flow nor a flow: {target!r}",
+                    suggestion=did_you_mean(target, options),
+                )
         self._check_examples(raw)
         if raw.flow is not None and raw.flow.guard is not None:
             self._reads(raw, raw.body.get("if"), raw.flow.guard.reads)
@@ -184,14 +209,24 @@ class FlowChecker:
                 if match[1] not in self.slot_ids:
                     assert isinstance(item, ScalarNode)
                     known = _names(self.slot_ids)
-                    self.report.add_inside(item, match.start(1), match.end(1), "unknown_slot", f"there is no slot {match[1]!r}",
-                                           suggestion=did_you_mean(match[1], known))  # fmt: skip
+                    self.report.add_inside(
+                        item,
+                        match.start(1),
+                        match.end(1),
+                        "unknown_slot",
+                        f"there is no slot {match[1]!r}",
+                        suggestion=did_you_mean(match[1], known),
+                    )
 
     def _check_targets(self, raw: RawFlow, node: MapNode) -> None:
         for target in _target_nodes(node):
             if target.text not in raw.nodes:
-                self.report.add(target, "unknown_target", f"there is no step {target.text!r} in the flow {raw.id!r}",
-                                suggestion=did_you_mean(target.text, raw.nodes))  # fmt: skip
+                self.report.add(
+                    target,
+                    "unknown_target",
+                    f"there is no step {target.text!r} in the flow {raw.id!r}",
+                    suggestion=did_you_mean(target.text, raw.nodes),
+                )
 
     def _check_step(self, raw: RawFlow, node: MapNode, step: Step) -> None:
         if isinstance(step, (CollectStep, CallStep)) and raw.id.startswith("system_"):
@@ -211,14 +246,21 @@ class FlowChecker:
             self._check_call(node.get("flow") or node, step)
         elif isinstance(step, ActionStep) and self.actions is not None and step.action not in self.actions:
             known = _names(self.actions)
-            self.report.add(node.get("action") or node, "unknown_action", f"there is no action {step.action!r}",
-                            suggestion=did_you_mean(step.action, known))  # fmt: skip
+            self.report.add(
+                node.get("action") or node,
+                "unknown_action",
+                f"there is no action {step.action!r}",
+                suggestion=did_you_mean(step.action, known),
+            )
         self._reads(raw, node, tuple(step.reads()))
 
     def _check_collected(self, node: MapNode, step: CollectStep, slot: Slot) -> None:
         if slot.filled_by == "action":
-            self.report.add(node.get("slot_name") or node, "slot_filled_by_action",
-                            f"the slot {slot.id!r} is filled by an action, so nobody can be asked for it")  # fmt: skip
+            self.report.add(
+                node.get("slot_name") or node,
+                "slot_filled_by_action",
+                f"the slot {slot.id!r} is filled by an action, so nobody can be asked for it",
+            )
         if step.give_up.has_value:
             result = coerce(slot, step.give_up.value)
             if not result.ok:
@@ -237,8 +279,9 @@ class FlowChecker:
     def _check_call(self, node: Node, step: CallStep) -> None:
         if step.flow not in self.raws or step.flow.startswith("system_"):
             options = [f for f in self.raws if not f.startswith("system_")]
-            self.report.add(node, "unknown_flow", f"there is no flow {step.flow!r}",
-                            suggestion=did_you_mean(step.flow, options))  # fmt: skip
+            self.report.add(
+                node, "unknown_flow", f"there is no flow {step.flow!r}", suggestion=did_you_mean(step.flow, options)
+            )
 
     def _slot(self, node: Node, name: str) -> None:
         if name not in self.slot_ids:
@@ -254,8 +297,13 @@ class FlowChecker:
                 self._at(place or (node, 0), read, "unknown_slot", f"there is no slot {read.field!r}", known)
             elif read.namespace == "context" and read.field not in fields:
                 place = find_text(node, read.field, ("context",))
-                self._at(place or (node, 0), read, "unknown_context_field",
-                         f"the context of {raw.id!r} has no field {read.field!r}", list(fields))  # fmt: skip
+                self._at(
+                    place or (node, 0),
+                    read,
+                    "unknown_context_field",
+                    f"the context of {raw.id!r} has no field {read.field!r}",
+                    list(fields),
+                )
 
     def _at(self, place: tuple[Node | None, int], read: Read, code: str, message: str, known: list[str]) -> None:
         node, offset = place
@@ -271,8 +319,11 @@ class FlowChecker:
             for step_id, step in raw.steps.items():
                 if isinstance(step, CallStep) and _reaches(calls, step.flow, raw.id):
                     node = raw.nodes[step_id]
-                    self.report.add(node.get("flow") or node, "recursive_call",
-                                    f"the flow {raw.id!r} calls itself through {step.flow!r}")  # fmt: skip
+                    self.report.add(
+                        node.get("flow") or node,
+                        "recursive_call",
+                        f"the flow {raw.id!r} calls itself through {step.flow!r}",
+                    )
                     raw.is_faulty = True
 
 
@@ -319,8 +370,13 @@ def find_text(node: Node | None, field: str, owners: tuple[str, ...]) -> tuple[S
             pending.extend(item.items)
         elif isinstance(item, ScalarNode):
             for owner in owners:
-                for form in (f"{owner}.{field}", f"{owner}.get('{field}'", f'{owner}.get("{field}"', f"{owner}['{field}'",
-                             f'{owner}["{field}"'):  # fmt: skip
+                for form in (
+                    f"{owner}.{field}",
+                    f"{owner}.get('{field}'",
+                    f'{owner}.get("{field}"',
+                    f"{owner}['{field}'",
+                    f'{owner}["{field}"',
+                ):
                     at = item.text.find(form)
                     if at >= 0:
                         return item, at + form.index(field, len(owner))

@@ -138,11 +138,42 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
 
 _ALLOWED_NODES = (
-    nodes.Template, nodes.Output, nodes.TemplateData, nodes.If, nodes.For, nodes.Assign, nodes.Name, nodes.Const,
-    nodes.Tuple, nodes.List, nodes.Dict, nodes.Pair, nodes.Keyword, nodes.CondExpr, nodes.Filter, nodes.Test, nodes.Call,
-    nodes.Getattr, nodes.Getitem, nodes.Slice, nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.Neg,
-    nodes.Pos, nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Pow, nodes.Concat,
-)  # fmt: skip
+    nodes.Template,
+    nodes.Output,
+    nodes.TemplateData,
+    nodes.If,
+    nodes.For,
+    nodes.Assign,
+    nodes.Name,
+    nodes.Const,
+    nodes.Tuple,
+    nodes.List,
+    nodes.Dict,
+    nodes.Pair,
+    nodes.Keyword,
+    nodes.CondExpr,
+    nodes.Filter,
+    nodes.Test,
+    nodes.Call,
+    nodes.Getattr,
+    nodes.Getitem,
+    nodes.Slice,
+    nodes.Compare,
+    nodes.Operand,
+    nodes.And,
+    nodes.Or,
+    nodes.Not,
+    nodes.Neg,
+    nodes.Pos,
+    nodes.Add,
+    nodes.Sub,
+    nodes.Mul,
+    nodes.Div,
+    nodes.FloorDiv,
+    nodes.Mod,
+    nodes.Pow,
+    nodes.Concat,
+)
 
 
 def is_allowed(node: nodes.Node) -> bool:

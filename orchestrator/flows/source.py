@@ -24,7 +24,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing wrong with a configuration file. Lines and columns start at 1; `end` is (line, column) after the range."""
+    """One thing wrong with a file. Lines and columns start at 1; `end` is (line, column) after the range."""
 
     file: str
     line: int
@@ -44,9 +44,15 @@ class Problem:
     def to_json(self) -> dict[str, Any]:
         """Return the problem as JSON."""
         return {
-            "file": self.file, "line": self.line, "col": self.col, "end": list(self.end), "code": self.code,
-            "message": self.message, "suggestion": self.suggestion, "severity": self.severity,
-        }  # fmt: skip
+            "file": self.file,
+            "line": self.line,
+            "col": self.col,
+            "end": list(self.end),
+            "code": self.code,
+            "message": self.message,
+            "suggestion": self.suggestion,
+            "severity": self.severity,
+        }
 
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
@@ -83,7 +89,7 @@ class Node:
 
 @dataclass(slots=True, eq=False)
 class ScalarNode(Node):
-    """A string, number, boolean or null. `text` is always the string as written; `value` is resolved (YAML 1.2 core)."""
+    """A string, number, boolean or null. `text` is the string as written, `value` what it means (YAML 1.2 core)."""
 
     text: str = ""
     value: Any = None
@@ -180,14 +186,29 @@ class Report:
     ) -> None:
         """Note a problem of the whole node."""
         self.problems.append(
-            Problem(file=node.file, line=node.line, col=node.col, end=(node.end_line, node.end_col), code=code,
-                    message=message, suggestion=suggestion, severity=severity)
-        )  # fmt: skip
+            Problem(
+                file=node.file,
+                line=node.line,
+                col=node.col,
+                end=(node.end_line, node.end_col),
+                code=code,
+                message=message,
+                suggestion=suggestion,
+                severity=severity,
+            )
+        )
 
     def add_inside(
-        self, node: ScalarNode, start: int, end: int, code: str, message: str, *,
-        suggestion: str | None = None, severity: str = "error",
-    ) -> None:  # fmt: skip
+        self,
+        node: ScalarNode,
+        start: int,
+        end: int,
+        code: str,
+        message: str,
+        *,
+        suggestion: str | None = None,
+        severity: str = "error",
+    ) -> None:
         """Note a problem of the characters `start`…`end` of the node's text."""
         line, col = node.place(start)
         if end > start:
@@ -196,9 +217,17 @@ class Report:
         else:
             end_line, end_col = line, col
         self.problems.append(
-            Problem(file=node.file, line=line, col=col, end=(end_line, end_col), code=code, message=message,
-                    suggestion=suggestion, severity=severity)
-        )  # fmt: skip
+            Problem(
+                file=node.file,
+                line=line,
+                col=col,
+                end=(end_line, end_col),
+                code=code,
+                message=message,
+                suggestion=suggestion,
+                severity=severity,
+            )
+        )
 
     def sorted(self) -> list[Problem]:
         """Return the problems by file and place, each once."""
@@ -209,9 +238,18 @@ class Report:
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _WORDS: dict[str, Any] = {
-    "": None, "~": None, "null": None, "Null": None, "NULL": None,
-    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
-}  # fmt: skip
+    "": None,
+    "~": None,
+    "null": None,
+    "Null": None,
+    "NULL": None,
+    "true": True,
+    "True": True,
+    "TRUE": True,
+    "false": False,
+    "False": False,
+    "FALSE": False,
+}
 
 
 def resolve_plain(text: str) -> Any:
@@ -327,9 +365,16 @@ class _Builder:
         quoted = bool(style) or bool(tag)
         value = event.value if quoted else resolve_plain(event.value)
         return ScalarNode(
-            self.file, start.line + 1, start.column + 1, end.line + 1, end.column + 1,
-            text=event.value, value=value, style=style, raw=self.text[start.index : end.index],
-        )  # fmt: skip
+            self.file,
+            start.line + 1,
+            start.column + 1,
+            end.line + 1,
+            end.column + 1,
+            text=event.value,
+            value=value,
+            style=style,
+            raw=self.text[start.index : end.index],
+        )
 
     def _alias(self, event: Any) -> None:
         node = self.anchors.get(event.anchor)

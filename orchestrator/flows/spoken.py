@@ -8,8 +8,19 @@ from typing import Any
 
 _WEEKDAYS_ZH = "一二三四五六日"
 _MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -74,9 +85,18 @@ def _clock_words(clock: time, chinese: bool) -> str:
     hour, minute = clock.hour, clock.minute
     if chinese:
         part = (
-            "凌晨" if hour < 6 else "早上" if hour < 9 else "上午" if hour < 12 else "中午" if hour == 12
-            else "下午" if hour < 18 else "晚上"
-        )  # fmt: skip
+            "凌晨"
+            if hour < 6
+            else "早上"
+            if hour < 9
+            else "上午"
+            if hour < 12
+            else "中午"
+            if hour == 12
+            else "下午"
+            if hour < 18
+            else "晚上"
+        )
         shown = hour if hour <= 12 else hour - 12
         tail = "" if minute == 0 else "半" if minute == 30 else f"{minute:02d}分"
         return f"{part}{shown}点{tail}"

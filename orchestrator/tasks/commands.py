@@ -234,7 +234,7 @@ class Plan:
 
 
 def parse_plan(text: str) -> Plan | None:
-    """Read the answer of a `plan` call: a list of commands, or `{"commands": […], "user_intent": …}`. None: unreadable."""
+    """Read the answer of a `plan` call: a list, or `{"commands": […], "user_intent": …}`. None: unreadable."""
     body = text.strip()
     fence = _FENCE.search(body)
     if fence:

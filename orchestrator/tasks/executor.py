@@ -1,4 +1,4 @@
-"""Moves flows forward until they have to listen. A pointer moves only after its step succeeded; every loop is bounded."""
+"""Moves flows forward until they listen. A pointer moves only after its step succeeded; every loop is bounded."""
 
 from __future__ import annotations
 
@@ -274,8 +274,10 @@ class Executor:
             return
         self.state.active = None
         self.offer_due = True
-        self._queue("system_task_completed",
-                    {"completed_flow_id": task.root, "completed_flow_name": name_of(self.setting, task.root)})  # fmt: skip
+        self._queue(
+            "system_task_completed",
+            {"completed_flow_id": task.root, "completed_flow_name": name_of(self.setting, task.root)},
+        )
         following = (
             self.setting.config.flow(flow.on_complete_flow) if flow is not None and flow.on_complete_flow else None
         )

@@ -12,15 +12,21 @@ from orchestrator.tasks.actions.response import history_text
 from orchestrator.tasks.state import State
 
 _JSON_TYPES: Mapping[str, dict[str, Any]] = {
-    "text": {"type": "string"}, "integer": {"type": "integer"}, "number": {"type": "number"}, "boolean": {"type": "boolean"},
-    "date": {"type": "string"}, "time": {"type": "string"}, "datetime": {"type": "string"}, "duration": {"type": "number"},
+    "text": {"type": "string"},
+    "integer": {"type": "integer"},
+    "number": {"type": "number"},
+    "boolean": {"type": "boolean"},
+    "date": {"type": "string"},
+    "time": {"type": "string"},
+    "datetime": {"type": "string"},
+    "duration": {"type": "number"},
     "any": {},
-}  # fmt: skip
+}
 _INSTRUCTIONS = """You turn what a user says into commands for a dialogue engine. Answer with JSON only:
 {"commands": [...], "user_intent": null or one of the intents}. Commands:
-start_flow {flow}: the user wants to begin a task. set_slots {slots}: values the user gave. correct_slots {slots}: values the
-user corrects (null: unknown yet). cancel_flow, resume_flow {flow}. clarify {flows}: at most three, when it is unclear which
-task is meant. repeat, skip: for the open question. chitchat: small talk. cannot_handle: nothing fits.
+start_flow {flow}: the user wants to begin a task. set_slots {slots}: values the user gave. correct_slots {slots}:
+values the user corrects (null: unknown yet). cancel_flow, resume_flow {flow}. clarify {flows}: at most three,
+when it is unclear which task is meant. repeat, skip: for the open question. chitchat: small talk. cannot_handle: nothing fits.
 Give only values the user said. Dates are YYYY-MM-DD, times HH:MM, date and time YYYY-MM-DDTHH:MM, durations seconds."""
 
 
@@ -47,9 +53,11 @@ def plan_schema(
 
     def command(name: str, **properties: Any) -> dict[str, Any]:
         return {
-            "type": "object", "additionalProperties": False, "required": ["command", *properties],
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["command", *properties],
             "properties": {"command": {"const": name}, **properties},
-        }  # fmt: skip
+        }
 
     options = [command("chitchat"), command("cannot_handle")]
     if flows:
@@ -75,10 +83,21 @@ def plan_schema(
     return {"type": "object", "additionalProperties": False, "required": ["commands"], "properties": properties}
 
 
+def _wording(question: CollectStep, language: str | None) -> str:
+    return question.response.text.raw(language) if question.response.text is not None else ""
+
+
 def plan_request(
-    config: FlowConfig, state: State, *, text: str, names: Mapping[str, Any], history: Sequence[HistoryEntry],
-    language: str | None, question: CollectStep | None, intents: Mapping[str, Sequence[str]],
-) -> LlmRequest:  # fmt: skip
+    config: FlowConfig,
+    state: State,
+    *,
+    text: str,
+    names: Mapping[str, Any],
+    history: Sequence[HistoryEntry],
+    language: str | None,
+    question: CollectStep | None,
+    intents: Mapping[str, Sequence[str]],
+) -> LlmRequest:
     """Return the call that turns a sentence into commands."""
     lines = [_INSTRUCTIONS, "", "Tasks:"]
     for flow in _allowed_flows(config, names):
@@ -99,9 +118,7 @@ def plan_request(
             f"Active task: {state.active.root}, known: {json.dumps(state.values(), ensure_ascii=False, default=str)}"
         )
     if question is not None:
-        lines.append(
-            f"Open question: the slot {question.slot}: {question.response.text.raw(language) if question.response.text else ''}"
-        )
+        lines.append(f"Open question: the slot {question.slot}: {_wording(question, language)}")
     if state.paused:
         lines.append(f"Paused tasks: {', '.join(t.root for t in state.paused)}")
     if history:

@@ -131,8 +131,9 @@ class _Processor:
             state.paused.remove(found)
         self.applied.offer_due = True
         name = name_of(self.setting, task.root)
-        self.announce("system_task_canceled",
-                      {"canceled_flow_id": task.root, "canceled_flow_name": name, "reason": "user"})  # fmt: skip
+        self.announce(
+            "system_task_canceled", {"canceled_flow_id": task.root, "canceled_flow_name": name, "reason": "user"}
+        )
 
     def _resume_flow(self, command: Command) -> None:
         task = next((t for t in self.state.paused if t.root == command.flow), None)
@@ -152,8 +153,9 @@ class _Processor:
         task.paused_at = None
         task.silences = 0
         self.state.active = task
-        self.announce("system_task_resumed",
-                      {"resumed_flow_id": task.root, "resumed_flow_name": name_of(self.setting, task.root)})  # fmt: skip
+        self.announce(
+            "system_task_resumed", {"resumed_flow_id": task.root, "resumed_flow_name": name_of(self.setting, task.root)}
+        )
 
     def pause_active(self) -> Task | None:
         state = self.state
@@ -192,10 +194,15 @@ class _Processor:
 
     def _ask_before_interrupt(self, running: Flow, flow: Flow) -> None:
         self.state.pending = {"kind": "confirm_interrupt", "flow": flow.id, "slots": {}}
-        self.announce("system_confirm_interrupt", {
-            "running_flow_id": running.id, "running_flow_name": name_of(self.setting, running.id),
-            "started_flow_id": flow.id, "started_flow_name": name_of(self.setting, flow.id),
-        })  # fmt: skip
+        self.announce(
+            "system_confirm_interrupt",
+            {
+                "running_flow_id": running.id,
+                "running_flow_name": name_of(self.setting, running.id),
+                "started_flow_id": flow.id,
+                "started_flow_name": name_of(self.setting, flow.id),
+            },
+        )
 
     def start(self, flow: Flow) -> None:
         state = self.state
@@ -209,9 +216,14 @@ class _Processor:
         if paused is None:
             self.announce("system_task_started", context)
         else:
-            self.announce("system_task_interrupted", {
-                "interrupted_flow_id": paused.root, "interrupted_flow_name": name_of(self.setting, paused.root), **context,
-            })  # fmt: skip
+            self.announce(
+                "system_task_interrupted",
+                {
+                    "interrupted_flow_id": paused.root,
+                    "interrupted_flow_name": name_of(self.setting, paused.root),
+                    **context,
+                },
+            )
 
     # --- slots ------------------------------------------------------------------------------------------
 
@@ -289,10 +301,18 @@ class _Processor:
         done = self._go_back(task, tuple(good)) if task is not None else []
         labels = [self.setting.config.slots[s].label_in(self.setting.language) for s in good]
         first = next(iter(good))
-        self.announce("system_correction", {
-            "slot_name": first, "slot_label": labels[0], "slot_names": list(good), "slot_labels": labels,
-            "old": old[first], "new": good[first], "done": done,
-        })  # fmt: skip
+        self.announce(
+            "system_correction",
+            {
+                "slot_name": first,
+                "slot_label": labels[0],
+                "slot_names": list(good),
+                "slot_labels": labels,
+                "old": old[first],
+                "new": good[first],
+                "done": done,
+            },
+        )
 
     def _go_back(self, task: Task, slots: tuple[str, ...]) -> list[str]:
         """Move to the earliest visited step that depends on one of the slots; returns the side effects already done."""

@@ -11,7 +11,7 @@ from orchestrator.tasks.state import SlotValue, State, Task
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spoken:
-    """A message of the turn. `asks` is the kind of asking at `place` of task `uid`; `after_effect`: it tells of an effect."""
+    """A message of the turn. `asks`: the kind of asking at `place` of task `uid`; `after_effect`: about an effect."""
 
     key: str
     text: str

@@ -58,13 +58,21 @@ def observed(outcome: TurnOutcome, brain: FlowBrain) -> dict[str, Any]:
     state = brain.state
     task = state.active
     return {
-        "user_intent": outcome.report.user_intent, "bot_intents": outcome.report.bot_intents, "replies": outcome.replies,
-        "heard": outcome.heard, "commands": outcome.report.commands, "dropped": outcome.report.dropped,
-        "slots": state.values(), "vars": brain.variables(), "active_flow": task.root if task is not None else None,
-        "step": task.step if task is not None else None, "paused": [t.root for t in state.paused],
-        "actions": outcome.report.actions, "llm_calls": len(outcome.llm.calls),
+        "user_intent": outcome.report.user_intent,
+        "bot_intents": outcome.report.bot_intents,
+        "replies": outcome.replies,
+        "heard": outcome.heard,
+        "commands": outcome.report.commands,
+        "dropped": outcome.report.dropped,
+        "slots": state.values(),
+        "vars": brain.variables(),
+        "active_flow": task.root if task is not None else None,
+        "step": task.step if task is not None else None,
+        "paused": [t.root for t in state.paused],
+        "actions": outcome.report.actions,
+        "llm_calls": len(outcome.llm.calls),
         "error": bool(outcome.failed or outcome.report.error),
-    }  # fmt: skip
+    }
 
 
 def _check_key(key: str, expected: Any, got: Mapping[str, Any], outcome: TurnOutcome, check: Any) -> None:

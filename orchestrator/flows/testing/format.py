@@ -27,9 +27,24 @@ TEST_KEYS = (
 )
 TURN_KEYS = ("user", "event", "silence", "object", "vars", "llm", "interrupt", "expect")
 EXPECT_KEYS = (
-    "user_intent", "bot_intents", "replies", "reply_matches", "heard", "commands", "dropped", "slots", "vars", "active_flow",
-    "step", "paused", "actions", "llm_calls", "error", "prompt_has", "prompt_lacks",
-)  # fmt: skip
+    "user_intent",
+    "bot_intents",
+    "replies",
+    "reply_matches",
+    "heard",
+    "commands",
+    "dropped",
+    "slots",
+    "vars",
+    "active_flow",
+    "step",
+    "paused",
+    "actions",
+    "llm_calls",
+    "error",
+    "prompt_has",
+    "prompt_lacks",
+)
 STUB_KEYS = ("returns", "raises", "delay_s", "by_args", "increment", "slots", "messages", "args")
 LLM_KEYS = ("task", "completion", "fails")
 
@@ -44,7 +59,7 @@ class Interrupt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestTurn:
-    """One turn of a test. Exactly one of `user`, `event`, `silence_s` and `thing` starts it (`thing` may go with `user`)."""
+    """One turn of a test, started by `user` (perhaps with `thing`), `event`, `silence_s`, or `thing` alone."""
 
     __test__ = False
 
@@ -129,12 +144,20 @@ def _read_test(node: Node, report: Report) -> TestCase | None:
     if "turns" not in body and "trace" not in body:
         report.add(node, "missing_turns", f"the test {name!r} needs turns or a trace")
     return TestCase(
-        name=name, files=files, config=as_map(body.get("config"), report, "config"), embedding=embedding,
-        now=_read_now(body.get("now"), report), vars=_plain_map(body, "vars", report), slots=_plain_map(body, "slots", report),
-        actions=_read_stubs(body.get("actions"), report), turns=turns, trace=_read_trace(body.get("trace"), report),
+        name=name,
+        files=files,
+        config=as_map(body.get("config"), report, "config"),
+        embedding=embedding,
+        now=_read_now(body.get("now"), report),
+        vars=_plain_map(body, "vars", report),
+        slots=_plain_map(body, "slots", report),
+        actions=_read_stubs(body.get("actions"), report),
+        turns=turns,
+        trace=_read_trace(body.get("trace"), report),
         language=read_string(body.get("language"), report, "language") if "language" in body else None,
-        file=node.file, line=node.line,
-    )  # fmt: skip
+        file=node.file,
+        line=node.line,
+    )
 
 
 def _plain_map(body: MapNode, key: str, report: Report) -> dict[str, Any]:
@@ -193,11 +216,15 @@ def _read_turn(node: Node, report: Report) -> TestTurn | None:
         silence_value = 0.0
     user = body.get("user")
     return TestTurn(
-        user=user.text if isinstance(user, ScalarNode) else None, event=event_value, silence_s=silence_value,
-        thing=_plain_map(body, "object", report) or None, vars=_plain_map(body, "vars", report),
-        llm=_read_llm(body.get("llm"), report), interrupt=_read_interrupt(body.get("interrupt"), report),
+        user=user.text if isinstance(user, ScalarNode) else None,
+        event=event_value,
+        silence_s=silence_value,
+        thing=_plain_map(body, "object", report) or None,
+        vars=_plain_map(body, "vars", report),
+        llm=_read_llm(body.get("llm"), report),
+        interrupt=_read_interrupt(body.get("interrupt"), report),
         expect=expect.plain() if expect is not None else {},
-    )  # fmt: skip
+    )
 
 
 def _read_llm(node: Node | None, report: Report) -> tuple[Mapping[str, Any], ...]:
@@ -210,8 +237,12 @@ def _read_llm(node: Node | None, report: Report) -> tuple[Mapping[str, Any], ...
         task = read_string(body.get("task"), report, "task") if "task" in body else None
         tasks = [t.value for t in LlmTask]
         if task not in tasks:
-            report.add(body.get("task") or item, "unknown_task", f"task must be one of {', '.join(tasks)}",
-                       suggestion=did_you_mean(task or "", tasks))  # fmt: skip
+            report.add(
+                body.get("task") or item,
+                "unknown_task",
+                f"task must be one of {', '.join(tasks)}",
+                suggestion=did_you_mean(task or "", tasks),
+            )
             continue
         found.append(body.plain())
     return tuple(found)

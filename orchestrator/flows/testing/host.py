@@ -105,7 +105,7 @@ class ScriptedLlm:
 
 @dataclass(slots=True)
 class MemoryReply:
-    """Collects utterances. `cancel_at`: the message number at which the generation is cancelled (for barge-in tests)."""
+    """Collects utterances. `cancel_at`: the message number at which the generation is cancelled."""
 
     messages: list[Message] = field(default_factory=list)
     cancel_at: int | None = None
@@ -234,9 +234,11 @@ class StubAction(Action):
         counted = {str(counter): (context.vars.get(str(counter)) or 0) + 1} if counter else {}
         messages = spec.get("messages") or ()
         return ActionResult(
-            value=spec.get("returns"), slot_updates=spec.get("slots") or {}, var_updates=counted,
+            value=spec.get("returns"),
+            slot_updates=spec.get("slots") or {},
+            var_updates=counted,
             messages=[str(m) for m in ([messages] if isinstance(messages, str) else messages)],
-        )  # fmt: skip
+        )
 
 
 @dataclass(slots=True)
@@ -255,8 +257,9 @@ class MemoryHost:
     def turn(self, llm: ScriptedLlm | None = None, reply: MemoryReply | None = None) -> MemoryTurn:
         """Start a turn's context."""
         self.count += 1
-        return MemoryTurn(host=self, llm=llm or ScriptedLlm(), reply=reply or MemoryReply(), number=self.count,
-                          now=self.clock.wall())  # fmt: skip
+        return MemoryTurn(
+            host=self, llm=llm or ScriptedLlm(), reply=reply or MemoryReply(), number=self.count, now=self.clock.wall()
+        )
 
 
 @dataclass(slots=True)
@@ -313,7 +316,10 @@ class MemoryTurn:
 
 
 def heard_until(messages: Sequence[Message], words: int | None) -> tuple[tuple[MessageHeard, ...], str, str]:
-    """Cut messages after so many words (None: not at all); returns what was heard of each, the heard and the unheard text."""
+    """Cut messages after so many words (None: not at all).
+
+    Returns what was heard of each, the heard and the unheard text.
+    """
     left = words
     found: list[MessageHeard] = []
     heard_parts: list[str] = []
@@ -328,9 +334,15 @@ def heard_until(messages: Sequence[Message], words: int | None) -> tuple[tuple[M
         else:
             heard = message.text[: ends[left - 1]] if left > 0 else ""
             sounded, left = left > 0, 0
-        found.append(MessageHeard(
-            key=message.key, text=message.text, heard=heard, sounded=sounded and bool(heard), completed=heard == message.text
-        ))  # fmt: skip
+        found.append(
+            MessageHeard(
+                key=message.key,
+                text=message.text,
+                heard=heard,
+                sounded=sounded and bool(heard),
+                completed=heard == message.text,
+            )
+        )
         if heard:
             heard_parts.append(heard)
         rest = message.text[len(heard) :].strip()

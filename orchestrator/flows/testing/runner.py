@@ -101,9 +101,14 @@ class Conversation:
         return outcome
 
     async def _say(
-        self, text: str, outcome: TurnOutcome, interrupt: Interrupt | None = None, *, thing: Mapping[str, Any] | None = None,
+        self,
+        text: str,
+        outcome: TurnOutcome,
+        interrupt: Interrupt | None = None,
+        *,
+        thing: Mapping[str, Any] | None = None,
         hint: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if thing is None and hint is None:
             verdict = self._verdict(text, has_answer=False, sounded=False)
             if verdict.input_text is None:
@@ -113,8 +118,12 @@ class Conversation:
             return
         focus = None
         if thing is not None:
-            focus = ObjectRef(type=str(thing.get("type", "")), id=str(thing.get("id", "")), title=str(thing.get("title") or ""),
-                              attributes=thing.get("attributes") or {})  # fmt: skip
+            focus = ObjectRef(
+                type=str(thing.get("type", "")),
+                id=str(thing.get("id", "")),
+                title=str(thing.get("title") or ""),
+                attributes=thing.get("attributes") or {},
+            )
         user = TurnInput(text=text, via="typed", language=self.language, object=focus, interrupt_hint=hint)
         await self._run(user, outcome, interrupt)
 
@@ -285,9 +294,14 @@ class Runner:
                 result.rails.setdefault(payload.rail, set()).add(payload.head)
 
     def conversation(
-        self, config: FlowConfig, clock: VirtualClock, *, stubs: Mapping[str, Mapping[str, Any]] | None = None,
-        embedding: str = "exact", language: str | None = None,
-    ) -> Conversation:  # fmt: skip
+        self,
+        config: FlowConfig,
+        clock: VirtualClock,
+        *,
+        stubs: Mapping[str, Mapping[str, Any]] | None = None,
+        embedding: str = "exact",
+        language: str | None = None,
+    ) -> Conversation:
         """Make a conversation with a configuration; also for the editor's try-out."""
         rails, matcher = self.make_rails(config, embedding)
         actions = ActionRegistry([*builtin_actions(), *(StubAction(n, s, clock) for n, s in (stubs or {}).items())])

@@ -13,7 +13,8 @@ from orchestrator.tasks.extraction.words import CJK
 
 _NUMBER = re.compile(r"\d+(?:[.:]\d+)*")
 _PREFIX = {
-    "en": "Rephrase the sentence for speaking aloud. Keep every number, name, date and time. Answer with the sentence alone.",
+    "en": "Rephrase the sentence for speaking aloud. Keep every number, name, date and time. "
+    "Answer with the sentence alone.",
     "zh": "把句子换一种说法，用于朗读。数字、名字、日期和时间都要保留。只回答句子本身。",
 }
 
@@ -51,7 +52,7 @@ def _fold(text: str) -> str:
 
 
 def survives(rendered: str, rephrased: str, values: Iterable[Any]) -> bool:
-    """Whether everything that matters in `rendered` is still in `rephrased`: numbers (3 = three = 三) and slot values."""
+    """Whether what matters in `rendered` is still in `rephrased`: numbers (3 = three = 三) and slot values."""
     said, kept = _both_numbers(rendered), _both_numbers(rephrased)
     if not said <= kept:
         return False

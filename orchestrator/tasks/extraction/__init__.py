@@ -1,1 +1,1 @@
-"""Typed values in spoken sentences, in English and Chinese: numbers, dates, times, durations, yes/no, choices, patterns."""
+"""Typed values in spoken sentences, English and Chinese: numbers, moments, durations, yes/no, choices, patterns."""

@@ -1,5 +1,7 @@
 """Durations in both languages, in text whose numbers are digits already."""
 
+# ruff: noqa: E501 - lists of words, patterns and inline files are read line by line
+
 from __future__ import annotations
 
 import re

@@ -97,9 +97,8 @@ def _from_clauses(slot: Slot, clauses: list[str], now: datetime) -> Extraction |
     if not strict:
         return None
     values = [judged[i].value for i in strict]  # type: ignore[union-attr]
-    if any(v != values[0] for v in values):
-        if not _is_self_correction(clauses, strict):
-            return None
+    if any(v != values[0] for v in values) and not _is_self_correction(clauses, strict):
+        return None
     chosen = strict[-1] if any(v != values[0] for v in values) else strict[0]
     others = [c for i, c in enumerate(clauses) if i not in strict and _says_something(c)]
     found = judged[chosen]
@@ -110,8 +109,10 @@ def _from_clauses(slot: Slot, clauses: list[str], now: datetime) -> Extraction |
 
 def _is_self_correction(clauses: list[str], strict: list[int]) -> bool:
     between = " ".join(clauses[strict[0] + 1 : strict[-1] + 1]) + " " + clauses[strict[-1]]
-    return bool(re.search(r"\b(?:no|sorry|wait|actually|rather|i mean|make that|make it)\b", fold_en(between))
-                or re.search(r"不对|不是|等等|不不|还是|改成|说错|哦不|应该是", between))  # fmt: skip
+    return bool(
+        re.search(r"\b(?:no|sorry|wait|actually|rather|i mean|make that|make it)\b", fold_en(between))
+        or re.search(r"不对|不是|等等|不不|还是|改成|说错|哦不|应该是", between)
+    )
 
 
 def _says_something(clause: str) -> bool:
@@ -355,8 +356,13 @@ def _merged(spans: tuple[Span, ...]) -> tuple[Span, ...]:
 
 
 _FINDERS: dict[str, Callable[[str, datetime, bool], Iterator[_Hit]]] = {
-    "integer": _integers, "number": _numbers, "duration": _durations, "date": _dates, "time": _times, "datetime": _datetimes,
-}  # fmt: skip
+    "integer": _integers,
+    "number": _numbers,
+    "duration": _durations,
+    "date": _dates,
+    "time": _times,
+    "datetime": _datetimes,
+}
 
 
 def _choices(slot: Slot, text: str, normal: str) -> Iterator[_Hit]:
@@ -369,9 +375,12 @@ def _choices(slot: Slot, text: str, normal: str) -> Iterator[_Hit]:
             found += [(m.span(), choice.value) for m in re.finditer(pattern, folded)]
     # of two names where one contains the other, the longer counts
     kept = [
-        (span, value) for span, value in found
-        if not any(o[0] <= span[0] and span[1] <= o[1] and o != span and o[1] - o[0] > span[1] - span[0] for o, _ in found)
-    ]  # fmt: skip
+        (span, value)
+        for span, value in found
+        if not any(
+            o[0] <= span[0] and span[1] <= o[1] and o != span and o[1] - o[0] > span[1] - span[0] for o, _ in found
+        )
+    ]
     if kept:
         for span, value in sorted(kept, key=lambda item: item[0]):
             yield _Hit(value=value, spans=(span,))
@@ -397,8 +406,14 @@ def _pattern(slot: Slot, text: str, normal: str) -> Iterator[_Hit]:
 def _pattern_candidates(text: str, normal: str) -> Iterator[tuple[str, Span]]:
     bare = text.strip(" .,。，!！?？")
     whole = (0, len(text))
-    for form in (text, bare, bare.replace(" ", ""), bare.upper().replace(" ", ""), re.sub(r"[\s\-]", "", normal),
-                 re.sub(r"[\s\-]", "", normal).upper()):  # fmt: skip
+    for form in (
+        text,
+        bare,
+        bare.replace(" ", ""),
+        bare.upper().replace(" ", ""),
+        re.sub(r"[\s\-]", "", normal),
+        re.sub(r"[\s\-]", "", normal).upper(),
+    ):
         yield form, whole
     tokens = list(re.finditer(r"[^\s,，。！？!?;；]+", text))[:20]
     for size in range(len(tokens), 0, -1):
@@ -419,8 +434,12 @@ _LEAD_EN = re.compile(
     r"^(?:(?:um|uh|er|well|oh|hmm|hm|so|ah|and|but|actually|honestly|i mean|you know|please|hey)\s+)+"
 )
 _TAIL_EN = re.compile(
-    r"(?:\s+(?:please|thanks|thank you|then|now|sir|actually|i think|i guess|of course|definitely|for sure|indeed|really|at all|it is|i do|it isnt|i dont))+$"
+    r"(?:\s+(?:please|thanks|thank you|then|now|sir|actually|i think|i guess|of course|definitely|for sure|"
+    r"indeed|really|at all|it is|i do|it isnt|i dont))+$"
 )
+
+
+_TAKES_BACK = re.compile(r"\b(?:wait|actually|sorry|i mean)\b|等等|不对|说错|还是", re.IGNORECASE)
 
 
 def _boolean(text: str, chinese: bool) -> Extraction | None:
@@ -433,12 +452,9 @@ def _boolean(text: str, chinese: bool) -> Extraction | None:
             break
         others = clauses[index + 1 :]
         following = [_boolean_zh(c) if chinese else _boolean_en(c) for c in others]
-        if any(v is not None and v != value for v in following):
-            if re.search(r"\b(?:wait|actually|sorry|i mean)\b", fold_en(text)) or re.search(
-                r"等等|不对|说错|还是", text
-            ):
-                return Extraction(value=[v for v in following if v is not None][-1], is_strict=True)
-            # "yes, no problem" and "no, it's fine" mean what comes first
+        # "yes, no problem" and "no, it's fine" mean what comes first, unless it is taken back
+        if any(v is not None and v != value for v in following) and _TAKES_BACK.search(text):
+            return Extraction(value=[v for v in following if v is not None][-1], is_strict=True)
         rest = " ".join(c for c, v in zip(others, following, strict=True) if v is None and _says_something(c))
         return Extraction(value=value, is_strict=True, rest=rest)
     value = _starts_with(text, chinese)

@@ -1,7 +1,7 @@
 """Dates and clock times: what was found in a sentence, and what it means from now.
 
-A time without am/pm is the next future one between 7:00 and 21:59; "Wednesday" is the next one, "this Wednesday" that of
-this ISO week, "next Wednesday" the week after.
+A time without am/pm is the next future one between 7:00 and 21:59; "Wednesday" is the next one, "this Wednesday" that
+of this ISO week, "next Wednesday" the week after.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Word lists of extraction: fillers around an answer, yes and no."""
 
+# ruff: noqa: E501 - lists of words, patterns and inline files are read line by line
+
 from __future__ import annotations
 
 import re

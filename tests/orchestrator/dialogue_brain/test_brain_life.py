@@ -1,5 +1,7 @@
 """The brain over reloads and restarts; actions from files; the command-line of tests."""
 
+# ruff: noqa: E501 - lists of words, patterns and inline files are read line by line
+
 from __future__ import annotations
 
 import asyncio
@@ -46,7 +48,16 @@ def test_a_conversation_goes_on_after_a_restart() -> None:
     assert say(again, "4").replies == ["x4"]
 
 
-@pytest.mark.parametrize("stored", [{}, {"tasks": 3}, {"tasks": {"version": 99}}, {"tasks": {"version": 1, "active": {"uid": 1}}, "rails": []}, {"tasks": {"version": 1, "paused": "x", "slots": {"a": 4}}}])  # fmt: skip
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {},
+        {"tasks": 3},
+        {"tasks": {"version": 99}},
+        {"tasks": {"version": 1, "active": {"uid": 1}}, "rails": []},
+        {"tasks": {"version": 1, "paused": "x", "slots": {"a": 4}}},
+    ],
+)
 def test_a_broken_state_is_no_obstacle(stored: dict[str, object]) -> None:
     talk = conversation(FLOW)
     talk.brain.load_state(stored)
@@ -97,7 +108,11 @@ def test_facts_are_put_into_the_events() -> None:
     kinds = [type(e) for e in talk.host.events]
     assert {FlowCommanded, FlowSlotChanged, FlowStateChanged} <= set(kinds)
     states = [e for e in talk.host.events if isinstance(e, FlowStateChanged)]
-    assert (states[-1].active_task, states[-1].step, states[-1].system_flow) == ("f", "ask_n", "system_collect_information")
+    assert (states[-1].active_task, states[-1].step, states[-1].system_flow) == (
+        "f",
+        "ask_n",
+        "system_collect_information",
+    )
     slots = [e for e in talk.host.events if isinstance(e, FlowSlotChanged)]
     assert (slots[-1].slot, slots[-1].new, slots[-1].provenance, slots[-1].accepted) == ("a", "x", "said", True)
 
@@ -137,7 +152,9 @@ def test_custom_actions_are_found_by_scan(tmp_path: Path) -> None:
     (tmp_path / "quits.py").write_text("import sys\nsys.exit(3)\n", encoding="utf-8")
     (tmp_path / "twice.py").write_text(ACTION.format(cls="Twice", name="good"), encoding="utf-8")
     (tmp_path / "nameless.py").write_text(ACTION.format(cls="Nameless", name=""), encoding="utf-8")
-    (tmp_path / "needy.py").write_text(ACTION.format(cls="Needy", name="needy") + "    def __init__(self, x): pass\n", encoding="utf-8")
+    (tmp_path / "needy.py").write_text(
+        ACTION.format(cls="Needy", name="needy") + "    def __init__(self, x): pass\n", encoding="utf-8"
+    )
     sub = tmp_path / "sub"
     sub.mkdir()
     (sub / "inner.py").write_text(ACTION.format(cls="Inner", name="inner"), encoding="utf-8")
@@ -145,9 +162,13 @@ def test_custom_actions_are_found_by_scan(tmp_path: Path) -> None:
     actions, problems = scan_actions(tmp_path, {"action_now"})
     assert [a.name for a in actions] == ["good"]
     assert {(Path(p.file).name, p.line, p.code) for p in problems} == {
-        ("broken.py", 2, "action_broken"), ("syntax.py", 1, "action_broken"), ("quits.py", 2, "action_broken"),
-        ("twice.py", 5, "action_name_taken"), ("nameless.py", 5, "action_name_missing"), ("needy.py", 5, "action_broken"),
-    }  # fmt: skip
+        ("broken.py", 2, "action_broken"),
+        ("syntax.py", 1, "action_broken"),
+        ("quits.py", 2, "action_broken"),
+        ("twice.py", 5, "action_name_taken"),
+        ("nameless.py", 5, "action_name_missing"),
+        ("needy.py", 5, "action_broken"),
+    }
 
 
 def test_a_flow_pack_brings_no_python(tmp_path: Path) -> None:
@@ -212,9 +233,23 @@ def test_the_runner_reports_every_key(tmp_path: Path, capsys: pytest.CaptureFixt
     assert not bad["passed"]
     keys = {f["key"] for f in bad["failures"]}
     assert keys == {
-        "step", "replies", "reply_matches", "slots.a", "paused", "actions", "commands", "error", "llm_calls", "user_intent",
-        "bot_intents", "heard", "dropped", "active_flow", "vars.v", "llm",
-    }  # fmt: skip
+        "step",
+        "replies",
+        "reply_matches",
+        "slots.a",
+        "paused",
+        "actions",
+        "commands",
+        "error",
+        "llm_calls",
+        "user_intent",
+        "bot_intents",
+        "heard",
+        "dropped",
+        "active_flow",
+        "vars.v",
+        "llm",
+    }
     assert {"turn", "key", "expected", "got"} == set(bad["failures"][0])
     assert [f["key"] for f in forbidden["failures"]] == ["llm"]
     assert report["coverage"]["flows"]["f"]["steps"] == 3

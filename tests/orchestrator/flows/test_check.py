@@ -1,5 +1,7 @@
 """`mynah flows check`: every kind of fault, with its place, all at once."""
 
+# ruff: noqa: E501 - lists of words, patterns and inline files are read line by line
+
 from __future__ import annotations
 
 import json
@@ -196,7 +198,8 @@ def _assert_bounded(text: str) -> None:
 def test_mutated_files_give_problems_never_a_traceback() -> None:
     sources = [REFUND, GOOD, (FLOWS / "system_flows.yml").read_text(encoding="utf-8")[:3000]]
     chaos = random.Random(4)
-    bits = list("{}[]:,&*!|>'\"%@`#-? \n\t") + [
+    bits = [
+        *list("{}[]:,&*!|>'\"%@`#-? \n\t"),
         "null",
         "{{",
         "}}",
@@ -206,7 +209,7 @@ def test_mutated_files_give_problems_never_a_traceback() -> None:
         "&a",
         "*a",
         "1e999",
-        "\u0000",
+        "\x00",
         "：",
         "{",
         "- - -",

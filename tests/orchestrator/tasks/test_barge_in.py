@@ -1,5 +1,7 @@
 """A barge-in at every word and every await of every turn: no task gets stuck, nothing the user said is lost."""
 
+# ruff: noqa: E501 - lists of words, patterns and inline files are read line by line
+
 from __future__ import annotations
 
 import asyncio
