@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from desktop.key_vault import KeyVault, SystemKeyVault
 from desktop.models import ModelStore
 from desktop.paths import log_dir
 from desktop.settings import Settings
 from orchestrator.clock import Clock
 from orchestrator.contracts.dialogue import ChatMessage, Llm
+from orchestrator.contracts.errors import InputError
 from orchestrator.contracts.events import Payload
 from orchestrator.contracts.ids import GenerationId, IdFactory
 from orchestrator.llm.client import LlmClient, LlmStatus
@@ -58,6 +61,7 @@ class LlmHost:
         wait_for_local: bool = False,
         on_state: Callable[[str], None] | None = None,
         wrap: Callable[[Llm], Llm] | None = None,
+        vault: KeyVault | None = None,
     ) -> None:
         """Prepare what the settings choose. Raises `InputError` for a missing model, a bad URL or a missing key."""
         self._must_answer = must_answer
@@ -84,6 +88,13 @@ class LlmHost:
             environ=os.environ,
             can_plan=settings.llm_can_plan,
         )
+        if settings.llm_key_in_keyring and settings.llm_key_env is None:
+            key = (vault or SystemKeyVault()).read(endpoint.base_url)
+            if not key:
+                raise InputError(
+                    "llm_key_missing", f"the keyring has no key for {endpoint.base_url}; enter it again", part="llm"
+                )
+            endpoint = replace(endpoint, api_key=key)
         self.name = settings.llm_model or settings.llm
         self.client = LlmClient(FixedEndpoint(endpoint), clock=clock, ids=ids)
 

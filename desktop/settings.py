@@ -77,6 +77,7 @@ class Settings:
     llm: str = _setting("local", "llm", "language model: local, none, or the URL of an OpenAI-compatible endpoint")
     llm_model: str | None = _setting(None, "text_or_none", "model at the endpoint, or of the catalogue when local")
     llm_key_env: str | None = _setting(None, "text_or_none", "environment variable that holds the endpoint's key")
+    llm_key_in_keyring: bool = _setting(False, "boolean", "whether the endpoint's key is in the system's keyring")
     llm_can_plan: bool = _setting(False, "boolean", "whether the endpoint's model can plan (the offline ones can't)")
     thinking_cue: bool = _setting(False, "boolean", "a short sound when an answer takes more than a second")
     subtitles: bool = _setting(True, "boolean", "show subtitles")
@@ -168,6 +169,15 @@ def save_settings(data: Path, settings: Settings) -> None:
         raise InputError(
             "settings_unwritable", f"{path} can't be written: {error.strerror}.", part="settings"
         ) from error
+
+
+def check_value(name: str, value: Any) -> Any:
+    """Return `value` in the type of the setting `name`; raise `InputError` (`setting_invalid`) if it may not be."""
+    problems: list[Problem] = []
+    checked = _checked(name, value, Problem(file=f"setting {name}", line=0, column=0, text=""), problems)
+    if problems:
+        raise InputError("setting_invalid", problems[0].text, part="settings")
+    return checked
 
 
 def settings_schema() -> dict[str, Any]:

@@ -33,6 +33,7 @@ from desktop.ui.i18n import Translator
 from desktop.ui.menu import WindowMenu
 from desktop.ui.microphone import MicrophoneSign
 from desktop.ui.notices import NoticeBar
+from desktop.ui.panel_style import dress_application
 from desktop.ui.preferences import WindowSettings
 from desktop.ui.state_line import StateLine
 from desktop.ui.subtitles.widget import SubtitleWidget
@@ -75,6 +76,7 @@ class MainWindow(QMainWindow):
         self._pack = pack
         self._is_motion_reduced = bool(settings.reduced_motion)
         self.theme = Theme(settings.theme, self)
+        dress_application(self.theme)
         self.translator = Translator(settings.language, self)
         self._is_talk_key_down = False
         self._metered_at_s = 0.0

@@ -7,14 +7,17 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QLocale, QObject, Signal
 
-from desktop.ui.i18n import en, zh_cn
+from desktop.ui.i18n import en, panels_en, panels_zh_cn, zh_cn
 
 logger = logging.getLogger(__name__)
 
 LANGUAGES: dict[str, str] = {"en": "English", "zh_CN": "简体中文"}
 """Language codes and what each calls itself; these names are never translated."""
 
-CATALOGUES: dict[str, dict[str, str]] = {"en": en.TEXTS, "zh_CN": zh_cn.TEXTS}
+CATALOGUES: dict[str, dict[str, str]] = {
+    "en": {**en.TEXTS, **panels_en.TEXTS},
+    "zh_CN": {**zh_cn.TEXTS, **panels_zh_cn.TEXTS},
+}
 
 
 def best_language(wanted: str) -> str:

@@ -1,0 +1,419 @@
+"""What the settings dialog asks for, without a window: checked, saved, applied to the running program where it can be.
+
+Results come by a callback, from the caller's thread or from a thread of this service.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from desktop.key_vault import KeyVault, SystemKeyVault
+from desktop.models import ModelStore
+from desktop.settings import Settings, check_value, load_settings, save_settings
+from orchestrator.clock import Clock
+from orchestrator.contracts.errors import InputError, MynahError
+from orchestrator.contracts.ids import IdFactory
+from orchestrator.llm.endpoint import FixedEndpoint, endpoint_from_options
+
+log = logging.getLogger(__name__)
+
+WINDOW_LIVE = frozenset(
+    {"ui_language", "theme", "reduced_motion", "always_on_top", "subtitles", "subtitle_size_pt", "log_level"}
+)
+"""Settings that the window itself carries out at once."""
+
+ENGINE_LIVE = frozenset(
+    {
+        "input_device",
+        "output_device",
+        "sensitivity",
+        "patience",
+        "talk_mode",
+        "voice",
+        "volume",
+        "speed",
+        "unspeakable",
+    }
+)
+"""Settings that a running conversation takes over at once."""
+
+MODELS = frozenset({"whisper", "whisper_partial", "voice"})
+"""Settings that name a model, which must be there before it is chosen."""
+
+LOCAL_SERVERS = (("Ollama", "http://localhost:11434/v1"), ("LM Studio", "http://localhost:1234/v1"))
+"""Programs that serve a model on this machine, and where they do by default."""
+
+
+class LiveDoor(Protocol):
+    """The running conversation, as the settings see it."""
+
+    def apply(self, name: str, settings: Settings) -> None:
+        """Take over the setting `name` of `settings`. May block; raises `MynahError` if it can't be done."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What became of a change. `effect` is now, restart or refused; `value` is what holds now."""
+
+    name: str
+    value: Any
+    effect: str
+    code: str = ""
+    message: str = ""
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether everything stayed as it was."""
+        return self.effect == "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceChoice:
+    """A sound device that can be chosen by `name`."""
+
+    name: str
+    is_default: bool
+    is_bluetooth: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceChoices:
+    """What there is to choose; `message` says why there is nothing."""
+
+    inputs: tuple[DeviceChoice, ...] = ()
+    outputs: tuple[DeviceChoice, ...] = ()
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelChoice:
+    """A model of the catalogue."""
+
+    name: str
+    kind: str
+    title: str
+    licence: str
+    size_bytes: int
+    is_installed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstallStep:
+    """How far an installation is. `stage` is the store's, or failed or cancelled; `total_bytes` is 0 if unknown."""
+
+    name: str
+    stage: str
+    done_bytes: int = 0
+    total_bytes: int = 0
+    message: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no further step comes."""
+        return self.stage in ("installed", "failed", "cancelled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmTest:
+    """What an endpoint answered. `messages` are one line for the user by language (en, zh), empty when all is well."""
+
+    url: str
+    is_ok: bool
+    models: tuple[str, ...] = ()
+    messages: dict[str, str] | None = None
+
+
+class SettingsService:
+    """The settings of the running program. Callable from the window's thread; slow work runs on named threads."""
+
+    def __init__(
+        self,
+        data: Path,
+        settings: Settings,
+        clock: Clock,
+        *,
+        vault: KeyVault | None = None,
+        make_store: Callable[[], ModelStore] = ModelStore,
+        list_sound: Callable[[], DeviceChoices] | None = None,
+    ) -> None:
+        """Begin with the `settings` in force, which may differ from the saved ones by options of the command line."""
+        self._data = data
+        self._settings = settings
+        self._clock = clock
+        self._vault = vault if vault is not None else SystemKeyVault()
+        self._make_store = make_store
+        self._list_sound = list_sound or list_sound_devices
+        self._lock = threading.Lock()
+        self._door: LiveDoor | None = None
+        self._cancelled: dict[str, threading.Event] = {}
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._worker: threading.Thread | None = None
+        self._is_closed = False
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force (those that need a restart, as they will be)."""
+        return self._settings
+
+    @property
+    def data(self) -> Path:
+        """The folder that holds settings and conversations."""
+        return self._data
+
+    def attach(self, door: LiveDoor) -> None:
+        """Connect the running conversation."""
+        self._door = door
+
+    def close(self, timeout_s: float = 0.5) -> None:
+        """Cancel installations and end the worker once what waits is done."""
+        self._is_closed = True
+        for event in self._cancelled.values():
+            event.set()
+        worker = self._worker
+        if worker is not None:
+            self._work.put(None)
+            worker.join(timeout_s)
+
+    # --- settings ---------------------------------------------------------------------------------------
+
+    def change(self, name: str, value: Any, on_done: Callable[[Change], None]) -> None:
+        """Check, apply and save one setting; what can't be applied is not saved.
+
+        `on_done` is called on this thread, or on the service's for what the conversation takes over live.
+        """
+        try:
+            checked = check_value(name, value)
+        except InputError as error:
+            on_done(self._refused(name, error))
+            return
+        door = self._door
+        is_live = name in ENGINE_LIVE and door is not None
+        if is_live or name in MODELS:
+            self._enqueue(lambda: on_done(self._apply(name, checked, door if is_live else None)))
+            return
+        on_done(self._store(name, checked, "now" if name in WINDOW_LIVE else "restart"))
+
+    def change_now(self, name: str, value: Any) -> Change:
+        """Change a setting that the window carries out itself."""
+        results: list[Change] = []
+        self.change(name, value, results.append)
+        return results[0]
+
+    def _apply(self, name: str, value: Any, door: LiveDoor | None) -> Change:
+        try:
+            if name in MODELS:
+                self._make_store().path(value)
+            if door is not None:
+                door.apply(name, replace(self._settings, **{name: value}))
+        except MynahError as error:
+            return self._refused(name, error)
+        return self._store(name, value, "now" if door is not None else "restart")
+
+    def _store(self, name: str, value: Any, effect: str) -> Change:
+        with self._lock:
+            changes = {name: value}
+            if name == "llm" and value != self._settings.llm:
+                # A key belongs to one address; another one must not be started with "the keyring has no key".
+                changes["llm_key_in_keyring"] = False
+            stored = load_settings(self._data).settings
+            try:
+                save_settings(self._data, replace(stored, **changes))
+            except MynahError as error:
+                return self._refused(name, error)
+            self._settings = replace(self._settings, **changes)
+        return Change(name=name, value=value, effect=effect)
+
+    def _refused(self, name: str, error: MynahError) -> Change:
+        value = getattr(self._settings, name, None)
+        return Change(name=name, value=value, effect="refused", code=error.code, message=error.message)
+
+    # --- devices and models -----------------------------------------------------------------------------
+
+    def find_devices(self, on_done: Callable[[DeviceChoices], None]) -> None:
+        """List the sound devices."""
+
+        def work() -> None:
+            try:
+                on_done(self._list_sound())
+            except MynahError as error:
+                on_done(DeviceChoices(message=error.message))
+
+        self._enqueue(work)
+
+    def find_models(self, on_done: Callable[[tuple[ModelChoice, ...]], None]) -> None:
+        """List the models of the catalogue."""
+        self._enqueue(lambda: on_done(self._models()))
+
+    def _models(self) -> tuple[ModelChoice, ...]:
+        try:
+            store = self._make_store()
+        except MynahError:
+            log.exception("the catalogue of models can't be read")
+            return ()
+        return tuple(
+            ModelChoice(
+                name=model.name,
+                kind=model.kind,
+                title=model.title,
+                licence=model.licence,
+                size_bytes=model.size_bytes,
+                is_installed=store.is_installed(model.name),
+            )
+            for model in store.catalogue.models.values()
+        )
+
+    def install(self, name: str, on_step: Callable[[InstallStep], None]) -> None:
+        """Fetch a model; `on_step` is called from the thread `install <name>` until a step is over."""
+        if name in self._cancelled or self._is_closed:
+            return
+        cancelled = self._cancelled[name] = threading.Event()
+
+        def run() -> None:
+            last = InstallStep(name=name, stage="failed")
+            try:
+                self._make_store().install(
+                    name,
+                    lambda p: on_step(
+                        InstallStep(name=name, stage=p.stage, done_bytes=p.done_bytes, total_bytes=p.total_bytes or 0)
+                    ),
+                    cancelled.is_set,
+                )
+                last = InstallStep(name=name, stage="installed")
+            except MynahError as error:
+                stage = "cancelled" if cancelled.is_set() else "failed"
+                last = InstallStep(name=name, stage=stage, message=error.message)
+            except OSError as error:
+                last = InstallStep(name=name, stage="failed", message=str(error))
+            finally:
+                self._cancelled.pop(name, None)
+                on_step(last)
+
+        threading.Thread(target=run, name=f"install {name}", daemon=True).start()
+
+    def cancel_install(self, name: str) -> None:
+        """Give an installation up; its last step follows."""
+        event = self._cancelled.get(name)
+        if event is not None:
+            event.set()
+
+    # --- the language model -----------------------------------------------------------------------------
+
+    def save_key(self, key: str, on_done: Callable[[Change], None]) -> None:
+        """Keep the key of the endpoint in force in the keyring; an empty one is forgotten."""
+        name = "llm_key_in_keyring"
+
+        def work() -> None:
+            try:
+                url = _base_url(self._settings.llm)
+                if key.strip():
+                    self._vault.write(url, key.strip())
+                else:
+                    self._vault.delete(url)
+            except MynahError as error:
+                on_done(self._refused(name, error))
+                return
+            on_done(self._store(name, bool(key.strip()), "restart"))
+
+        self._enqueue(work)
+
+    def test_llm(self, on_done: Callable[[LlmTest], None]) -> None:
+        """Ask the endpoint in force whether it answers, takes the key and has the model."""
+        settings = self._settings
+        self._start("llm-test", lambda: on_done(self._test(settings, settings.llm, with_key=True)))
+
+    def find_servers(self, on_done: Callable[[tuple[LlmTest, ...]], None]) -> None:
+        """Look for the programs of `LOCAL_SERVERS` that answer now."""
+        settings = replace(self._settings, llm_model=None)
+
+        def work() -> None:
+            found = [self._test(settings, url, with_key=False) for _, url in LOCAL_SERVERS]
+            on_done(tuple(test for test in found if test.is_ok))
+
+        self._start("llm-search", work)
+
+    def _test(self, settings: Settings, url: str, *, with_key: bool) -> LlmTest:
+        from orchestrator.llm.client import LlmClient, LlmStatus
+
+        try:
+            endpoint = endpoint_from_options(
+                url=url,
+                model=settings.llm_model,
+                key_env=settings.llm_key_env if with_key else None,
+                environ=os.environ,
+            )
+            if with_key and settings.llm_key_in_keyring and settings.llm_key_env is None:
+                endpoint = replace(endpoint, api_key=self._vault.read(endpoint.base_url) or "")
+        except MynahError as error:
+            return LlmTest(url=url, is_ok=False, messages={"en": error.message, "zh": error.message})
+
+        async def ask() -> LlmStatus:
+            client = LlmClient(FixedEndpoint(endpoint), clock=self._clock, ids=IdFactory("t"))
+            try:
+                return await client.check()
+            finally:
+                await client.aclose()
+
+        status = asyncio.run(ask())
+        return LlmTest(
+            url=endpoint.base_url,
+            is_ok=status.is_ok,
+            models=status.models,
+            messages={language: status.message(language) for language in ("en", "zh")},
+        )
+
+    # --- threads ----------------------------------------------------------------------------------------
+
+    def _start(self, name: str, work: Callable[[], None]) -> None:
+        if not self._is_closed:
+            threading.Thread(target=work, name=name, daemon=True).start()
+
+    def _enqueue(self, work: Callable[[], None]) -> None:
+        if self._is_closed:
+            return
+        self._work.put(work)
+        if self._worker is None:
+            self._worker = threading.Thread(target=self._run, name="settings", daemon=True)
+            self._worker.start()
+
+    def _run(self) -> None:
+        while True:
+            work = self._work.get()
+            if work is None:
+                return
+            try:
+                work()
+            except Exception:
+                log.exception("a task of the settings failed")
+
+
+def _base_url(url: str) -> str:
+    """Return the address a key is kept under."""
+    return endpoint_from_options(url=url, model=None, key_env=None, environ={}).base_url
+
+
+def list_sound_devices() -> DeviceChoices:
+    """List what the sound system has; a name that occurs twice is listed once. Raises `PartFailed`."""
+    from audio.devices import DeviceInfo, list_devices
+
+    def choices(found: Sequence[DeviceInfo], *, is_input: bool) -> tuple[DeviceChoice, ...]:
+        made: dict[str, DeviceChoice] = {}
+        for device in found:
+            if (device.inputs if is_input else device.outputs) > 0 and device.name not in made:
+                made[device.name] = DeviceChoice(
+                    name=device.name,
+                    is_default=device.is_default_input if is_input else device.is_default_output,
+                    is_bluetooth=device.is_bluetooth,
+                )
+        return tuple(made.values())
+
+    found = list_devices()
+    return DeviceChoices(inputs=choices(found, is_input=True), outputs=choices(found, is_input=False))

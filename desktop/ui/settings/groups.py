@@ -1,0 +1,71 @@
+"""Which setting stands where, and which editor it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from desktop.settings import describe
+from desktop.ui.i18n import Translator
+from desktop.ui.settings.editors import ChoiceEditor, DeviceEditor, Editor, NumberEditor, SwitchEditor, TextEditor
+from desktop.ui.settings.llm_editor import LlmEditor, LlmModelEditor
+from desktop.ui.settings.model_editor import ModelEditor
+
+KEY = "llm_key_in_keyring"
+"""Shown as the field of the key itself, which never reaches the settings file."""
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "general": ("ui_language", "theme", "reduced_motion", "always_on_top"),
+    "sound": ("input_device", "output_device", "extra_output_delay_ms"),
+    "talking": ("talk_mode", "sensitivity", "patience", "thinking_cue"),
+    "recognition": ("languages", "whisper", "whisper_partial", "chinese_script"),
+    "voice": ("voice", "volume", "speed", "unspeakable"),
+    "llm": ("llm", "llm_model", KEY, "llm_key_env", "llm_can_plan"),
+    "subtitles": ("subtitles", "subtitle_size_pt"),
+    "privacy": ("session_idle_min", "log_level"),
+}
+
+ENDPOINT_ONLY = (KEY, "llm_key_env", "llm_can_plan")
+
+_MODELS = {"whisper": "stt", "whisper_partial": "stt", "voice": "tts"}
+_LANGUAGES = ((("en", "zh"), "en_zh"), (("zh", "en"), "zh_en"), (("en",), "en"), (("zh",), "zh"))
+_NUMBERS: Mapping[str, tuple[float, str, float]] = {
+    "extra_output_delay_ms": (10, " ms", 1),
+    "volume": (5, " %", 100),
+    "speed": (5, " %", 100),
+    "subtitle_size_pt": (1, " pt", 1),
+    "session_idle_min": (5, " min", 1),
+}
+
+
+def make_editor(name: str, translator: Translator) -> Editor:
+    """Return the editor of the setting `name`."""
+    special: dict[str, Callable[[], Editor]] = {
+        "input_device": lambda: DeviceEditor(name, translator),
+        "output_device": lambda: DeviceEditor(name, translator),
+        "llm": lambda: LlmEditor(translator),
+        "llm_model": lambda: LlmModelEditor(translator),
+        KEY: lambda: TextEditor(name, translator, is_optional=False, is_secret=True),
+        "languages": lambda: ChoiceEditor(
+            name,
+            [value for value, _ in _LANGUAGES],
+            [f"settings.languages.{key}" for _, key in _LANGUAGES],
+            translator,
+        ),
+    }
+    if name in special:
+        return special[name]()
+    if name in _MODELS:
+        return ModelEditor(name, _MODELS[name], translator)
+    setting = describe()[name]
+    match setting.kind:
+        case "choice":
+            return ChoiceEditor(
+                name, setting.choices, [f"settings.{name}.{value}" for value in setting.choices], translator
+            )
+        case "boolean":
+            return SwitchEditor(name, translator)
+        case "number" | "integer":
+            step, unit, scale = _NUMBERS[name]
+            return NumberEditor(name, (setting.minimum or 0.0, setting.maximum or 0.0), step, unit, scale)
+        case _:
+            return TextEditor(name, translator, is_optional=setting.kind == "text_or_none")

@@ -1,0 +1,120 @@
+"""Choice of a model with its size and licence, and its installation with progress."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
+
+from desktop.settings_service import InstallStep, ModelChoice
+from desktop.ui.i18n import Translator
+from desktop.ui.settings.editors import ChoiceBox, Editor
+
+_MB = 1_000_000
+
+
+class ModelEditor(Editor):
+    """A box of models; one that is not there yet can be fetched. A folder of the user's own stays as it is written."""
+
+    install_asked = Signal(str)
+    cancel_asked = Signal(str)
+
+    def __init__(self, name: str, kind: str, translator: Translator, *, has_none: bool = False) -> None:
+        """Offer models of `kind`; with `has_none` also the choice to leave it to the program."""
+        super().__init__(name)
+        self._kind = kind
+        self._translator = translator
+        self._has_none = has_none
+        self._models: tuple[ModelChoice, ...] = ()
+        self._values: list[str | None] = []
+        self._value: str | None = None
+        self._busy: str | None = None
+        self._box = ChoiceBox()
+        self._box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self._box.setMinimumContentsLength(20)
+        self._install = QPushButton()
+        self._install.setObjectName(f"install_{name}")
+        self._install.setProperty("isSmall", True)
+        self._progress = QProgressBar()
+        self._progress.setObjectName(f"progress_{name}")
+        self._progress.setTextVisible(False)
+        self._progress.hide()
+        translator.bind(self._progress.setAccessibleName, "settings.model.progress")
+        holder = QWidget()
+        column = QVBoxLayout(holder)
+        column.setContentsMargins(0, 0, 0, 0)
+        row = QHBoxLayout()
+        row.addWidget(self._box, 1)
+        row.addWidget(self._install)
+        column.addLayout(row)
+        column.addWidget(self._progress)
+        self._take(holder, 1)
+        holder.setObjectName(f"models_{name}")
+        self.control = self._box
+        self._box.setObjectName(f"setting_{name}")
+        self._box.activated.connect(self._on_activated)
+        self._install.clicked.connect(self._on_install_clicked)
+        translator.changed.connect(self._refresh)
+        self._refresh()
+
+    def offer(self, models: Sequence[ModelChoice]) -> None:
+        """Offer what fits of `models`."""
+        self._models = tuple(model for model in models if model.kind == self._kind)
+        self._refresh()
+
+    def show_value(self, value: Any) -> None:
+        """Show the model `value`."""
+        self._value = value
+        self._refresh()
+
+    def show_step(self, step: InstallStep) -> None:
+        """Show how far the installation is."""
+        self._busy = None if step.is_over else step.name
+        self._progress.setVisible(not step.is_over)
+        self._progress.setRange(0, 1000 if step.total_bytes else 0)
+        if step.total_bytes:
+            self._progress.setValue(1000 * step.done_bytes // step.total_bytes)
+        self._refresh()
+
+    def words(self, model: ModelChoice) -> str:
+        """Return the line that describes `model`."""
+        text = self._translator.text
+        state = text("settings.model.installed" if model.is_installed else "settings.model.missing")
+        size = text("settings.model.size", mb=max(1, round(model.size_bytes / _MB)))
+        return f"{model.title} · {size} · {model.licence} · {state}"
+
+    def _chosen(self) -> ModelChoice | None:
+        return next((model for model in self._models if model.name == self._value), None)
+
+    def _refresh(self) -> None:
+        text = self._translator.text
+        names = [model.name for model in self._models]
+        self._values = [None, *names] if self._has_none else list(names)
+        labels = [self.words(model) for model in self._models]
+        if self._has_none:
+            labels.insert(0, text("settings.model.automatic"))
+        if self._value not in self._values:
+            self._values.insert(0, self._value)
+            labels.insert(0, str(self._value or ""))
+        self._box.clear()
+        self._box.addItems(labels)
+        self._box.setCurrentIndex(self._values.index(self._value))
+        self._box.setToolTip(self._box.currentText())
+        chosen = self._chosen()
+        is_busy = self._busy is not None
+        self._install.setVisible(is_busy or (chosen is not None and not chosen.is_installed))
+        self._install.setText(text("settings.model.cancel" if is_busy else "settings.model.install"))
+        self._install.setAccessibleName(self._install.text())
+
+    def _on_activated(self, index: int) -> None:
+        self._value = self._values[index]
+        self._refresh()
+        self.edited.emit(self._value)
+
+    def _on_install_clicked(self) -> None:
+        if self._busy is not None:
+            self.cancel_asked.emit(self._busy)
+        elif self._value is not None:
+            self.install_asked.emit(self._value)
