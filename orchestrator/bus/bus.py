@@ -48,6 +48,7 @@ class Bus:
         self._queue = LaneQueue()
         self._order = 0
         self._is_scheduled = False
+        self._delay_timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._handlers: dict[str, list[Handler]] = {}
         self._drop_handlers: dict[str, list[DropHandler]] = {}
@@ -174,15 +175,21 @@ class Bus:
                 next_due_s = self._queue.release_delayed(now_s)
                 envelope = self._queue.pop()
                 if envelope is None:
+                    # Not scheduled: what comes before the next delayed event is due must not wait for it.
                     self._is_scheduled = False
-                    if next_due_s is not None:
-                        self._is_scheduled = True
-                        loop.call_later(max(0.0, next_due_s - now_s), self._dispatch)
+                    self._wait_for_delayed(loop, next_due_s, now_s)
                     return
             self._hand_out(envelope, now_s)
             if self._clock.monotonic_s() - began_s > _SLICE_S:
                 loop.call_soon(self._dispatch)
                 return
+
+    def _wait_for_delayed(self, loop: asyncio.AbstractEventLoop, due_s: float | None, now_s: float) -> None:
+        if self._delay_timer is not None:
+            self._delay_timer.cancel()
+            self._delay_timer = None
+        if due_s is not None:
+            self._delay_timer = loop.call_later(max(0.0, due_s - now_s), self._dispatch)
 
     def _hand_out(self, envelope: Envelope, now_s: float) -> None:
         if envelope.expires_at_s is not None and now_s > envelope.expires_at_s:

@@ -440,9 +440,9 @@ class ConversationRig:
         self._blocks = 0
         self._words = itertools.count(1)
         self.track: list[np.ndarray[Any, Any]] = []
-        self.word_frames: Counter[tuple[IntentId, int]] = Counter()
         self.run_frames: list[list[Any]] = []
         self._ramped = (0, 0)
+        self._said_again: Counter[GenerationId] = Counter()
         self._unclear: set[GenerationId] = set()
         self.complete_words: list[tuple[IntentId, int]] = []
         self._silent_speaking_s = 0.0
@@ -680,9 +680,14 @@ class ConversationRig:
             self.run_frames[-1][2] = self._blocks
         else:
             ramped = self._ramped[1] if self._ramped[0] == self._blocks - 1 else 0
-            self.run_frames.append([owner, frames + ramped, self._blocks])
-        if self.run_frames[-1][1] >= WORD_FRAMES - FADE_FRAMES - 12 and owner not in self.complete_words:
-            self.complete_words.append(owner)
+            self.run_frames.append([owner, frames + ramped, self._blocks, False])
+        run = self.run_frames[-1]
+        if run[1] >= WORD_FRAMES - FADE_FRAMES - 12 and not run[3]:
+            run[3] = True
+            if owner in self.complete_words:
+                self._said_again[intent.generation_id] += 1
+            else:
+                self.complete_words.append(owner)
 
     # --- what must never happen -------------------------------------------------------------------------
 
@@ -762,6 +767,12 @@ class ConversationRig:
         for kind, count in self.bus.asked.items():
             if ended[kind] != count:
                 self.note(f"{count} events {kind} were posted, {ended[kind]} were handled or counted as dropped")
+        allowed: Counter[str] = Counter()
+        for record in self.of("output:resume"):
+            allowed[record["generationId"]] += record["payload"]["repeatedWords"]
+        for generation_id, count in self._said_again.items():
+            if count > allowed[generation_id] and self.generations.get(generation_id) is not None:
+                self.note(f"{count} words of {generation_id} were said twice, {allowed[generation_id]} may be")
         for key, count in self.effects_run.items():
             if count > 1:
                 self.note(f"the effect {key} ran {count} times")
