@@ -79,7 +79,7 @@ class LlmHost:
             self.server = LocalServer(
                 model_path=path, log_path=log_dir(data) / "llm.log", clock=clock, warm=warm, on_state=self._tell
             )
-            self.client = LlmClient(self.server, clock=clock, ids=ids)
+            self.client = LlmClient(self.server, clock=clock, ids=ids, offers_tools=settings.llm_tools == "on")
             return
         endpoint = endpoint_from_options(
             url=settings.llm,
@@ -96,7 +96,8 @@ class LlmHost:
                 )
             endpoint = replace(endpoint, api_key=key)
         self.name = settings.llm_model or settings.llm
-        self.client = LlmClient(FixedEndpoint(endpoint), clock=clock, ids=ids)
+        offers_tools = settings.llm_tools != "off"
+        self.client = LlmClient(FixedEndpoint(endpoint), clock=clock, ids=ids, offers_tools=offers_tools)
 
     async def open(self) -> None:
         """Begin to load the offline model; check an endpoint if it must answer."""

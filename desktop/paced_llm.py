@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import TypeVar, cast
 
-from orchestrator.contracts.dialogue import Llm, LlmRequest
+from orchestrator.contracts.dialogue import Llm, LlmRequest, ToolCallingLlm, ToolUse
+
+T = TypeVar("T")
 
 FIRST_TOKEN_S = 0.15
 TOKEN_S = 0.02
@@ -46,10 +50,26 @@ class PacedLlm:
         """Whether the model is capable of structured planning."""
         return self._inner.can_plan
 
+    @property
+    def can_call_tools(self) -> bool:
+        """Whether the model may be offered tools."""
+        return bool(getattr(self._inner, "can_call_tools", False))
+
     async def stream(self, request: LlmRequest) -> AsyncIterator[str]:
         """Yield the pieces of `inner`, each after its cost."""
+        async with aclosing(self._paced(self._inner.stream(request))) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def converse(self, request: LlmRequest) -> AsyncIterator[str | ToolUse]:
+        """Yield the pieces and tool calls of `inner`, each after its cost."""
+        inner = cast(ToolCallingLlm, self._inner)
+        async with aclosing(self._paced(inner.converse(request))) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _paced(self, pieces: AsyncIterator[T]) -> AsyncGenerator[T]:
         cost_s = FIRST_TOKEN_S
-        pieces = self._inner.stream(request)
         close = getattr(pieces, "aclose", None)
         try:
             while True:

@@ -25,7 +25,8 @@ _logger = logging.getLogger(__name__)
 class Setting:
     """What a value of a setting may be; one per field of `Settings`.
 
-    `kind` is text, text_or_none, number, integer, boolean, choice, list or llm; `minimum` and `maximum` are inclusive.
+    `kind` is text, text_or_none, number, integer, boolean, choice, list, port_or_off or llm; `minimum` and `maximum`
+    are inclusive; a list with `minimum` 0 may be empty.
     """
 
     kind: str
@@ -79,6 +80,26 @@ class Settings:
     llm_key_env: str | None = _setting(None, "text_or_none", "environment variable that holds the endpoint's key")
     llm_key_in_keyring: bool = _setting(False, "boolean", "whether the endpoint's key is in the system's keyring")
     llm_can_plan: bool = _setting(False, "boolean", "whether the endpoint's model can plan (the offline ones can't)")
+    llm_tools: str = _setting(
+        "auto",
+        "choice",
+        "whether the model may call tools (time, reminders, memory, pages); auto: only an endpoint's",
+        choices=("auto", "on", "off"),
+    )
+    context_sources: tuple[str, ...] = _setting(
+        (),
+        "list",
+        "what Mynah looks at by itself: the clock, the title of the active window",
+        choices=("clock", "window_title"),
+        minimum=0,
+    )
+    event_socket: int | None = _setting(
+        None,
+        "port_or_off",
+        "port on this machine that takes events from other programs, or off",
+        minimum=1024,
+        maximum=65535,
+    )
     thinking_cue: bool = _setting(False, "boolean", "a short sound when an answer takes more than a second")
     subtitles: bool = _setting(True, "boolean", "show subtitles")
     subtitle_size_pt: float = _setting(18.0, "number", "size of subtitles", minimum=8, maximum=72)
@@ -206,9 +227,14 @@ def _schema_of(setting: Setting) -> dict[str, Any]:
     }
     match setting.kind:
         case "choice":
-            return {"enum": list(setting.choices)}
+            # YAML reads a bare on and off as true and false.
+            switches = [value for value, word in _SWITCHES.items() if word in setting.choices]
+            return {"enum": [*setting.choices, *switches]}
         case "list":
-            return {"type": "array", "items": {"enum": list(setting.choices)}, "minItems": 1, "uniqueItems": True}
+            least = 1 if setting.minimum is None else int(setting.minimum)
+            return {"type": "array", "items": {"enum": list(setting.choices)}, "minItems": least, "uniqueItems": True}
+        case "port_or_off":
+            return {"anyOf": [{"type": "integer", **limits}, {"enum": ["off", False, None]}]}
         case "boolean":
             return {"type": "boolean"}
         case "integer" | "number":
@@ -329,7 +355,12 @@ def _boolean(setting: Setting, value: Any) -> bool:
     return value
 
 
+_SWITCHES = {True: "on", False: "off"}
+
+
 def _choice(setting: Setting, value: Any) -> str:
+    if isinstance(value, bool) and _SWITCHES[value] in setting.choices:
+        return _SWITCHES[value]
     if value not in setting.choices:
         hint = did_you_mean(str(value), setting.choices)
         raise ValueError(f"expected one of {', '.join(setting.choices)}, got {value!r}{hint}")
@@ -338,9 +369,20 @@ def _choice(setting: Setting, value: Any) -> str:
 
 def _list(setting: Setting, value: Any) -> tuple[str, ...]:
     items: Sequence[Any] = value.split(",") if isinstance(value, str) else value
-    if not isinstance(items, list | tuple) or not items:
+    if not isinstance(items, list | tuple) or (not items and setting.minimum != 0):
         raise ValueError(f"expected a list of {', '.join(setting.choices)}, got {value!r}")
     return tuple(dict.fromkeys(_choice(setting, item.strip() if isinstance(item, str) else item) for item in items))
+
+
+def _port_or_off(setting: Setting, value: Any) -> int | None:
+    if value is None or value is False or value == "off":
+        return None
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
+    low, high = int(setting.minimum or 1), int(setting.maximum or 65535)
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ValueError(f"expected off or a port from {low} to {high}, got {value!r}")
+    return value
 
 
 def _llm(setting: Setting, value: Any) -> str:
@@ -361,4 +403,5 @@ _CHECKS = {
     "choice": _choice,
     "list": _list,
     "llm": _llm,
+    "port_or_off": _port_or_off,
 }

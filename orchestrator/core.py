@@ -40,12 +40,16 @@ from orchestrator.contracts.events import (
 )
 from orchestrator.contracts.ids import GenerationId, IdFactory
 from orchestrator.contracts.lanes import InterruptReason
-from orchestrator.contracts.ports import SpeechPort, ViewSink
+from orchestrator.contracts.ports import PageOpener, SpeechPort, ViewSink
 from orchestrator.contracts.views import DeviceView, NoticeView, StateView
 from orchestrator.dialogue.conversation import Conversation
 from orchestrator.dialogue.heard import HeardLedger
 from orchestrator.dialogue.history import History
 from orchestrator.dialogue.tool_results import ToolResults
+from orchestrator.dialogue.tools.builtin import builtin_tools
+from orchestrator.dialogue.tools.confirmations import Confirmations, ConfirmingBrain
+from orchestrator.dialogue.tools.registry import ToolRegistry
+from orchestrator.dialogue.tools.runner import ToolBox
 from orchestrator.dialogue.turn_context import CoreTurn
 from orchestrator.dialogue.turn_loop import TurnLoop, TurnPorts
 from orchestrator.generation import Generations
@@ -95,6 +99,7 @@ class CoreParts:
     greeting: str | None = None
     session_idle_s: float = 1800.0
     load_policy: Callable[[], Policy] | None = None
+    page_opener: PageOpener | None = None
     warm_brain: Callable[[Brain], Awaitable[None]] | None = None
 
 
@@ -116,6 +121,17 @@ class Core:
         self.history = History(parts.database, parts.clock)
         self._reminders = ReminderClock(database=parts.database, bus=bus, clock=parts.clock)
         self.results = ToolResults(bus=bus, database=parts.database, clock=parts.clock, ids=parts.ids)
+        self._confirmations = (
+            Confirmations(opener=parts.page_opener, clock=parts.clock, generations=generations)
+            if parts.page_opener is not None
+            else None
+        )
+        tools = ToolBox(
+            registry=ToolRegistry(builtin_tools(self._confirmations)),
+            results=self.results,
+            clock=parts.clock,
+            post=lambda payload: self._post(payload, "tools"),
+        )
         self.turns = TurnLoop(
             TurnPorts(
                 clock=parts.clock,
@@ -129,6 +145,7 @@ class Core:
                 brain=self._present_brain,
                 llm_for=parts.llm.for_turn,
                 results=self.results,
+                tools=tools,
                 reminders_for=self._reminders.store_for,
                 make_pipe=parts.make_pipe,
                 trace=bus.trace,
@@ -289,7 +306,7 @@ class Core:
     def _present_brain(self) -> Brain:
         if self._brain is None:
             raise RuntimeError("the core is not open")
-        return self._brain
+        return self._brain if self._confirmations is None else ConfirmingBrain(self._brain, self._confirmations)
 
     def _on_change(self) -> None:
         self.conversation.refresh()
@@ -369,8 +386,8 @@ class Core:
     def _notice(self, code: str, text: str, *, severity: str = "warning") -> None:
         self._parts.views.show(NoticeView(code=code, text=text, severity=severity))
 
-    def _post(self, payload: Payload, source: str) -> None:
-        self.bus.post(Event(payload=payload, source=source, session_id=self.turns.session_id))
+    def _post(self, payload: Payload, source: str) -> bool:
+        return self.bus.post(Event(payload=payload, source=source, session_id=self.turns.session_id))
 
     def _spawn(self, work: Any, name: str) -> None:
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work, name=name)

@@ -31,6 +31,7 @@ from orchestrator.dialogue.heard import HeardLedger
 from orchestrator.dialogue.history import History
 from orchestrator.dialogue.reply import SpeechReply
 from orchestrator.dialogue.tool_results import ToolResults
+from orchestrator.dialogue.tools.runner import ToolBox
 from orchestrator.dialogue.turn_context import CoreTurn, Snapshot
 from orchestrator.generation import Generation, Generations
 from orchestrator.llm.reply_text import ReplyText
@@ -89,6 +90,7 @@ class TurnPorts:
     world: Callable[[], Mapping[str, Any]]
     facts: Callable[[], tuple[str, ...]]
     apology: Callable[[str | None, str | None], str]
+    tools: ToolBox | None = None
 
 
 class TurnLoop:
@@ -206,14 +208,18 @@ class TurnLoop:
             world=dict(ports.world()),
             facts=ports.facts(),
         )
+        llm = ports.llm_for(generation.generation_id, lambda payload: self._emit(generation, payload))
+        reminders = ports.reminders_for(str(generation.generation_id))
+        if ports.tools is not None:
+            llm = ports.tools.with_tools(llm, generation=generation, effects=work.effects, reminders=reminders)
         return CoreTurn(
             generation=generation,
             snapshot=snapshot,
             utterance_id=user.utterance_id,
             reply=work.reply,
-            llm=ports.llm_for(generation.generation_id, lambda payload: self._emit(generation, payload)),
+            llm=llm,
             effects=work.effects,
-            reminders=ports.reminders_for(str(generation.generation_id)),
+            reminders=reminders,
             trace=ports.trace,
             save_state=ports.history.save_state,
         )

@@ -78,6 +78,34 @@ def test_broken_files_are_told_by_place(tmp_path: Path, text: str, place: str) -
     assert problem.startswith(place)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("llm_tools: off\n", {"llm_tools": "off"}),
+        ("llm_tools: on\n", {"llm_tools": "on"}),
+        ("event_socket: off\n", {"event_socket": None}),
+        ("event_socket: 7451\n", {"event_socket": 7451}),
+        ("event_socket: '7451'\n", {"event_socket": 7451}),
+        ("context_sources: []\n", {"context_sources": ()}),
+        ("context_sources: [window_title, clock]\n", {"context_sources": ("window_title", "clock")}),
+    ],
+)
+def test_switches_ports_and_empty_lists_as_people_write_them(
+    tmp_path: Path, text: str, expected: dict[str, Any]
+) -> None:
+    loaded = load_settings(write(tmp_path, text)).or_raise()
+    assert {name: getattr(loaded, name) for name in expected} == expected
+    jsonschema.validate(yaml.safe_load(text.replace("'7451'", "7451")), settings_schema())
+
+
+@pytest.mark.parametrize(
+    "text", ["event_socket: 80\n", "event_socket: on\n", "event_socket: 7451.5\n", "llm_tools: 1\n"]
+)
+def test_what_is_no_port_and_no_switch_is_told(tmp_path: Path, text: str) -> None:
+    (problem,) = problems(tmp_path, text)
+    assert "expected" in problem
+
+
 def test_what_is_not_text_is_told(tmp_path: Path) -> None:
     (tmp_path / SETTINGS_FILE).write_bytes(b"volume: \xff\xfe\n")
     (problem,) = load_settings(tmp_path).problems
@@ -126,7 +154,10 @@ def values_of(name: str) -> st.SearchStrategy[Any]:
         case "choice":
             return st.sampled_from(setting.choices)
         case "list":
-            return st.lists(st.sampled_from(setting.choices), min_size=1, unique=True).map(tuple)
+            least = 1 if setting.minimum is None else int(setting.minimum)
+            return st.lists(st.sampled_from(setting.choices), min_size=least, unique=True).map(tuple)
+        case "port_or_off":
+            return st.none() | st.integers(int(setting.minimum or 0), int(setting.maximum or 0))
         case "number":
             return st.floats(setting.minimum, setting.maximum)
         case "boolean":

@@ -8,7 +8,7 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -22,15 +22,20 @@ class Answer:
 
     `status` other than 200 answers with that error. `break_after` closes the connection after so many tokens.
     `is_stubborn` goes on writing after the client has gone, until the system refuses.
+    `tool_calls` (each with `name` and `arguments`, an object or the text of one) are asked for behind the text. With
+    `follows_tool` an answer is for requests whose last message is a tool's result, and its pattern is looked for in
+    that; without, for those whose last message is the user's.
     """
 
-    text: str
+    text: str = ""
     pattern: str = ""
     first_token_s: float = 0.06
     tokens_per_s: float = 40.0
     status: int = 200
     break_after: int | None = None
     is_stubborn: bool = False
+    tool_calls: Sequence[Mapping[str, Any]] = ()
+    follows_tool: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,6 +59,18 @@ class Call:
     def last_user_text(self) -> str:
         """The text of the last user message."""
         return next((_text(m) for m in reversed(self.body.get("messages", [])) if m.get("role") == "user"), "")
+
+
+    @property
+    def tool_results(self) -> list[str]:
+        """The texts of the tool messages behind the last user message."""
+        found: list[str] = []
+        for message in reversed(self.body.get("messages", [])):
+            if message.get("role") == "user":
+                break
+            if message.get("role") == "tool":
+                found.insert(0, _text(message))
+        return found
 
 
 def _text(message: dict[str, Any]) -> str:
@@ -110,8 +127,13 @@ class ScriptedLlm:
 
     def answer_for(self, call: Call) -> Answer:
         """Return the first answer whose pattern fits."""
-        text = call.last_user_text
-        fitting = (answer for answer in self.answers if re.search(answer.pattern, text, re.IGNORECASE))
+        results = call.tool_results
+        text = results[-1] if results else call.last_user_text
+        fitting = (
+            answer
+            for answer in self.answers
+            if answer.follows_tool == bool(results) and re.search(answer.pattern, text, re.IGNORECASE)
+        )
         return next(fitting, self.default)
 
     def note(self, call: Call) -> None:
@@ -211,7 +233,11 @@ class _Handler(BaseHTTPRequestHandler):
                 self._event(call, {"index": 0, "delta": {"content": token}, "finish_reason": None})
                 call.sent_s.append(time.monotonic())
                 due_s += 1 / answer.tokens_per_s
-            self._event(call, {"index": 0, "delta": {}, "finish_reason": "stop"})
+            if answer.tool_calls:
+                self._wait_until(due_s, gone)
+                self._stream_tool_calls(call, answer.tool_calls)
+            reason = "tool_calls" if answer.tool_calls else "stop"
+            self._event(call, {"index": 0, "delta": {}, "finish_reason": reason})
             self.wfile.write(b"data: [DONE]\n\n")
             self.wfile.flush()
             call.is_finished = True
@@ -221,6 +247,19 @@ class _Handler(BaseHTTPRequestHandler):
         finally:
             call.over.set()
             watcher.join(timeout=2)
+
+    def _stream_tool_calls(self, call: Call, wanted: Sequence[Mapping[str, Any]]) -> None:
+        """Write calls as endpoints do: first id and name, then the arguments in parts."""
+        for index, tool in enumerate(wanted):
+            arguments = tool.get("arguments", {})
+            text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+            head = {"index": index, "id": f"call-{len(self.server.owner.calls)}-{index}", "type": "function"}
+            parts: list[dict[str, Any]] = [{**head, "function": {"name": tool["name"], "arguments": ""}}]
+            parts += [
+                {"index": index, "function": {"arguments": text[start : start + 7]}} for start in range(0, len(text), 7)
+            ]
+            for part in parts:
+                self._event(call, {"index": 0, "delta": {"tool_calls": [part]}, "finish_reason": None})
 
     def _wait_until(self, due_s: float, gone: threading.Event) -> None:
         while (left_s := due_s - time.monotonic()) > 0 and not gone.is_set():
