@@ -1,1 +1,1 @@
-"""Sound in and out: capture, echo cancellation, voice activity, recognition, synthesis, playback. Knows neither asyncio nor Qt."""
+"""Sound in and out: capture, echo cancellation, voice activity, recognition, synthesis, playback. No asyncio, no Qt."""

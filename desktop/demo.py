@@ -43,7 +43,7 @@ _ANSWERS = (
     ),
 )
 _QUESTION_AT_S = 1.0
-_INTERRUPTION_AT_S = 8.0
+_INTERRUPTION_AT_S = 7.0
 _TRACK_S = 12.0
 _USER_PITCH = 1.12
 _SILENT_DB = -55.0
@@ -150,7 +150,7 @@ def _reply_delays(ends_s: list[float], sounds: list[dict[str, Any]]) -> list[flo
     for end_s in ends_s[:2]:
         later = [r["payload"]["at_s"] for r in sounds if r["payload"]["at_s"] > end_s]
         found.append(later[0] - end_s if later else None)
-    return (found + [None, None])[:2]
+    return ([*found, None, None])[:2]
 
 
 def marks_of(records: Sequence[dict[str, Any]], begin_s: float) -> list[Mark]:
