@@ -26,7 +26,8 @@ _INSTRUCTIONS = """You turn what a user says into commands for a dialogue engine
 {"commands": [...], "user_intent": null or one of the intents}. Commands:
 start_flow {flow}: the user wants to begin a task. set_slots {slots}: values the user gave. correct_slots {slots}:
 values the user corrects (null: unknown yet). cancel_flow, resume_flow {flow}. clarify {flows}: at most three,
-when it is unclear which task is meant. repeat, skip: for the open question. chitchat: small talk. cannot_handle: nothing fits.
+when it is unclear which task is meant. repeat, skip: for the open question. chitchat: small talk.
+cannot_handle: nothing fits.
 Give only values the user said. Dates are YYYY-MM-DD, times HH:MM, date and time YYYY-MM-DDTHH:MM, durations seconds."""
 
 

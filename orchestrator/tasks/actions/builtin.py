@@ -85,10 +85,11 @@ class Now(Action):
         value = context.now.strftime("%Y-%m-%dT%H:%M")
         if args.get("slot"):
             return ActionResult(slot_updates={str(args["slot"]): value}, value=value)
-        words = spoken(value, language=context.language, now=context.now)
-        return ActionResult(
-            messages=(f"现在是{words}。" if context.language == "zh" else f"It is {words}.",), value=value
-        )
+        clock = spoken(value[11:], language=context.language)
+        # without a moment to compare with, the date is spoken in full
+        day = spoken(value[:10], language=context.language)
+        text = f"现在是{clock}，{day}。" if context.language == "zh" else f"It is {clock}, {day}."
+        return ActionResult(messages=(text,), value=value)
 
 
 class OpenUrl(Action):

@@ -26,9 +26,14 @@ async def test_scenario(case: TestCase) -> None:
     assert result.passed, "\n".join(map(str, result.failures))
 
 
-@pytest.mark.parametrize(
-    "case", [c for c in cases(FLOWS / "tests") if "flows" in Path(c.file).name], ids=lambda c: c.name
-)
+SHIPPED = [
+    pytest.param(c, id=c.name, marks=[pytest.mark.models] if c.embedding == "real" else [])
+    for c in cases(FLOWS / "tests")
+    if "flows" in Path(c.file).name
+]
+
+
+@pytest.mark.parametrize("case", SHIPPED)
 async def test_shipped_flow(case: TestCase) -> None:
     result = await runner(FLOWS).run(case)
     assert result.passed, "\n".join(map(str, result.failures))
