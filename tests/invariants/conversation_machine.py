@@ -128,9 +128,7 @@ class Conversations(RuleBasedStateMachine):
         plan=st.sampled_from(PLANS),
         wait=st.integers(0, 30),
     )
-    def finish_speaking(
-        self, text: str, is_words_first: bool, gap: int, rejected: bool, plan: str, wait: int
-    ) -> None:
+    def finish_speaking(self, text: str, is_words_first: bool, gap: int, rejected: bool, plan: str, wait: int) -> None:
         rig = self.rig
         utterance = rig.utterance
         assert utterance is not None
@@ -193,15 +191,15 @@ class Conversations(RuleBasedStateMachine):
 
     # --- the world --------------------------------------------------------------------------------------
 
-    @rule(urgent=st.booleans(), is_twin=st.booleans(), expires=st.sampled_from([None, 0.05, 2.0]), wait=st.integers(0, 60))
+    @rule(
+        urgent=st.booleans(), is_twin=st.booleans(), expires=st.sampled_from([None, 0.05, 2.0]), wait=st.integers(0, 60)
+    )
     def notify(self, urgent: bool, is_twin: bool, expires: float | None, wait: int) -> None:
         if not is_twin or not self._notices:
             self._notices += 1
         text = f"notice number {self._notices} is due."
         self.rig.do(
-            lambda: self.rig.core.handle(
-                Notify(id=f"n{self._notices}", text=text, urgent=urgent, expires_s=expires)
-            )
+            lambda: self.rig.core.handle(Notify(id=f"n{self._notices}", text=text, urgent=urgent, expires_s=expires))
         )
         self.rig.advance(wait + 1)
 

@@ -21,7 +21,12 @@ SMALL = settings(
     suppress_health_check=list(HealthCheck),
 )
 LARGE = settings(
-    phases=PHASES, max_examples=2500, stateful_step_count=60, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    phases=PHASES,
+    max_examples=2500,
+    stateful_step_count=60,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 

@@ -637,7 +637,9 @@ class ConversationRig:
     def _look_at(self, out: np.ndarray[Any, Any]) -> None:
         """Read from the samples whose words sound, and whether they may."""
         is_loud = bool(np.any(out))
-        self._silent_speaking_s = 0.0 if is_loud or self.views.state != "speaking" else self._silent_speaking_s + BLOCK_S
+        self._silent_speaking_s = (
+            0.0 if is_loud or self.views.state != "speaking" else self._silent_speaking_s + BLOCK_S
+        )
         if self._silent_speaking_s > (SILENT_SHOWING_S if self._playing else SILENT_SPEAKING_S):
             self.note("the character is shown as speaking without a sound")
             self._silent_speaking_s = 0.0
