@@ -62,6 +62,10 @@ from orchestrator.store.database import Database
 
 log = logging.getLogger(__name__)
 
+_MEMORY_TASK = "memory"
+_MEMORY_LIMIT_S = 0.3
+"""How long the end of the program waits for facts that are being stored."""
+
 
 class LlmHost(Protocol):
     """The model side, as the core needs it."""
@@ -219,6 +223,9 @@ class Core:
         await self._parts.llm.close()
         self.bus.drain()
         await self.results.close()
+        memories = [task for task in self._tasks if task.get_name() == _MEMORY_TASK]
+        if memories:
+            await asyncio.wait(memories, timeout=_MEMORY_LIMIT_S)
         for task in list(self._tasks):
             task.cancel()
 
@@ -351,7 +358,7 @@ class Core:
     def _on_memory(self, envelope: Envelope) -> None:
         payload = envelope.event.payload
         if isinstance(payload, MemoryWrite):
-            self._spawn(self._remember(payload.text), "memory")
+            self._spawn(self._remember(payload.text), _MEMORY_TASK)
 
     async def _remember(self, text: str) -> None:
         now = self._parts.clock.wall()
