@@ -393,6 +393,8 @@ class SettingsService:
                 work()
             except Exception:
                 log.exception("a task of the settings failed")
+            # The task may hold the last reference to a widget, which must not end with this thread.
+            del work
 
 
 def _base_url(url: str) -> str:

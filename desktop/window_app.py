@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QLocale, QTimer
@@ -16,8 +16,10 @@ from PySide6.QtWidgets import QApplication
 from desktop.bridge import Bridge
 from desktop.control_channel import ControlChannel, print_ack
 from desktop.options import RunOptions
-from desktop.settings import Settings, save_settings
+from desktop.settings import Settings
+from desktop.settings_service import SettingsService
 from desktop.ui.main_window import MainWindow, create_window
+from desktop.ui.panels import Panels, keep_choice
 from orchestrator.clock import Clock, SystemClock
 from orchestrator.contracts.commands import Command, Quit
 from orchestrator.contracts.errors import MynahError
@@ -49,17 +51,6 @@ def window_look(settings: Settings) -> WindowLook:
     return WindowLook(language=language, theme=theme, reduced_motion=settings.reduced_motion)
 
 
-def settings_from_window(settings: Settings, key: str, value: object) -> Settings | None:
-    """Return the settings with what the window changed; None for what is not kept."""
-    if key == "language":
-        return replace(settings, ui_language={"system": "auto", "zh_CN": "zh"}.get(str(value), str(value)))
-    if key == "theme":
-        return replace(settings, theme="auto" if value == "system" else str(value))
-    if key == "reduced_motion":
-        return replace(settings, reduced_motion=bool(value))
-    return None
-
-
 class WindowProgram:
     """The window and, once it is loaded, the conversation behind it. Lives on the GUI thread."""
 
@@ -76,6 +67,8 @@ class WindowProgram:
         self.bridge = Bridge(clock, commands=self, level_db=self._level_db, on_stop_now=self._stop_now)
         self.window: MainWindow = create_window(self.bridge, window_look(options.settings))
         self.window.setting_changed.connect(self._on_setting_changed)
+        self.settings = SettingsService(options.data, options.settings, clock)
+        self.panels = Panels(self.window, self.bridge, self.settings)
         self._loader = threading.Thread(target=self._load, name="loader", daemon=True)
 
     # --- life -------------------------------------------------------------------------------------------
@@ -96,6 +89,7 @@ class WindowProgram:
         self.exit_code = code
         self.window.close()
         self.bridge.close()
+        self.settings.close()
         program = self._program
         if program is not None:
             stopper = threading.Thread(target=program.stop, args=(code,), name="stopper", daemon=True)
@@ -135,6 +129,7 @@ class WindowProgram:
             self._program = program
             self._assembly = assembly
             waiting, self._waiting = self._waiting, []
+        self.settings.attach(loaded.door)
         self.bridge.attach(events=loaded.painted, staleness=assembly.generations)
         for command in waiting:
             program.submit(command)
@@ -162,14 +157,12 @@ class WindowProgram:
 
     def _on_setting_changed(self, key: str, value: object) -> None:
         """Keep what was chosen in the window for the next start."""
-        changed = settings_from_window(self._options.settings, key, value)
-        if changed is None:
+        change = keep_choice(self.settings, key, value)
+        if change is None:
             return
-        self._options = self._options.with_settings(changed)
-        try:
-            save_settings(self._options.data, changed)
-        except MynahError as error:
-            self.bridge.show(NoticeView(code=error.code, text=error.message, severity="warning"))
+        self.panels.refresh()
+        if change.is_refused:
+            self.bridge.show(NoticeView(code=change.code, text=change.message, severity="warning"))
 
     def _ask_to_end(self) -> None:
         self.bridge.call(self.end)

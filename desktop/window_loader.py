@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from desktop.bootstrap import Assembly, RunningProgram, TraceSink, real_timing
+from desktop.live_settings import EngineDoor
 from desktop.models import ModelStore
 from desktop.options import RunOptions
 from desktop.sound_models import load_what_works
@@ -23,6 +24,7 @@ class Loaded:
     assembly: Assembly
     painted: EventSink
     display_name: str
+    door: EngineDoor
 
 
 def load_program(options: RunOptions, clock: Clock, views: ViewSink, on_quit: Callable[[], None]) -> Loaded:
@@ -70,6 +72,7 @@ def load_program(options: RunOptions, clock: Clock, views: ViewSink, on_quit: Ca
         assembly=assembly,
         painted=TraceSink(assembly.bus),
         display_name=assembly.brains.display_name(options.settings.ui_language),
+        door=EngineDoor(assembly, store),
     )
 
 

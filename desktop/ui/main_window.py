@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QEvent, QRect, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QFocusEvent, QGuiApplication, QHideEvent, QIcon, QKeyEvent, QShowEvent
+from PySide6.QtGui import QAction, QCloseEvent, QFocusEvent, QGuiApplication, QHideEvent, QIcon, QKeyEvent, QShowEvent
 from PySide6.QtWidgets import (
     QApplication,
     QHBoxLayout,
@@ -125,6 +125,27 @@ class MainWindow(QMainWindow):
         self.avatar.set_motion_reduced(is_reduced)
         self.subtitles.set_motion_reduced(is_reduced)
         self._sync_menu()
+
+    def set_subtitles(self, *, is_shown: bool, size_px: int) -> None:
+        """Show or hide the words, in letters of `size_px`."""
+        self.subtitles.setVisible(is_shown)
+        self.subtitles.set_size(size_px)
+
+    def set_always_on_top(self, is_on_top: bool) -> None:
+        """Keep the window above others or not."""
+        if bool(self.windowFlags() & Qt.WindowType.WindowStaysOnTopHint) == is_on_top:
+            return
+        was_visible = self.isVisible()
+        self.setWindowFlag(Qt.WindowType.WindowStaysOnTopHint, is_on_top)
+        if was_visible:
+            # Another flag makes another window of the system, which begins hidden.
+            self.show()
+
+    def add_panel(self, name: str, key: str, shortcut: str) -> QAction:
+        """Add the menu entry `name` of a panel with its key; it works all over the window."""
+        action = self.menu.add_panel(name, key, shortcut, self.translator)
+        self.addAction(action)
+        return action
 
     def _sync_menu(self) -> None:
         self.menu.show_choices(self.translator.language, self.theme.choice, is_motion_reduced=self._is_motion_reduced)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
-from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAction, QActionGroup, QKeySequence
 from PySide6.QtWidgets import QMenu, QWidget
 
 from desktop.ui.i18n import LANGUAGES, Translator
@@ -23,6 +23,7 @@ class WindowMenu(QMenu):
         """Show the present choices as checked."""
         super().__init__(parent)
         self.setObjectName("windowMenu")
+        self._panels_end: QAction | None = None
         self._languages = self._choices("menu.language", translator)
         self._themes = self._choices("menu.theme", translator)
         language_group, theme_group = QActionGroup(self), QActionGroup(self)
@@ -47,6 +48,19 @@ class WindowMenu(QMenu):
             lambda _=False: self.session_asked.emit()
         )
         self._plain("quitAction", "menu.quit", translator).triggered.connect(lambda _=False: self.quit_asked.emit())
+
+    def add_panel(self, name: str, key: str, shortcut: str, translator: Translator) -> QAction:
+        """Add a panel or dialog at the top and return its action; whoever owns the panel does the rest."""
+        action = QAction(self)
+        action.setObjectName(name)
+        action.setShortcut(QKeySequence(shortcut))
+        action.setShortcutContext(Qt.ShortcutContext.WindowShortcut)
+        translator.bind(action.setText, key)
+        if self._panels_end is None:
+            first = self.actions()[0]
+            self._panels_end = self.insertSeparator(first)
+        self.insertAction(self._panels_end, action)
+        return action
 
     def show_choices(self, language: str, theme: str, *, is_motion_reduced: bool) -> None:
         """Check what is chosen now, by whichever way it was chosen."""

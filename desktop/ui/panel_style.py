@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication, QWidget
 
+from desktop import paths
 from desktop.ui.theme import TYPE, Palette, Theme
 
 
@@ -42,6 +43,7 @@ def toolkit_palette(p: Palette) -> QPalette:
 
 def panel_stylesheet(p: Palette) -> str:
     """Return the rules of panels, on top of the window's."""
+    check = (paths.assets() / "icons" / f"check_on_{'light' if p.is_dark else 'dark'}.svg").as_posix()
     return f"""
     QDialog, QWidget[isPanel="true"] {{ background: {p.background}; }}
     QDockWidget::title {{ background: {p.surface}; padding: 8px; border-bottom: 1px solid {p.line}; }}
@@ -70,6 +72,10 @@ def panel_stylesheet(p: Palette) -> str:
         background: {p.raised}; color: {p.ink}; border: none; border-right: 1px solid {p.line}; padding: 4px 8px; }}
     QComboBox, QDoubleSpinBox, QSpinBox {{ min-height: 30px; }}
     QCheckBox {{ spacing: 8px; min-height: 24px; }}
+    QCheckBox::indicator {{
+        width: 18px; height: 18px; background: {p.surface}; border: 2px solid {p.outline}; border-radius: 5px; }}
+    QCheckBox::indicator:checked {{ background: {p.primary}; border-color: {p.primary}; image: url("{check}"); }}
+    QCheckBox::indicator:focus {{ border-color: {p.primary}; }}
     QProgressBar {{ background: {p.raised}; border: none; border-radius: 4px; max-height: 8px; }}
     QProgressBar::chunk {{ background: {p.primary}; border-radius: 4px; }}
     QPushButton[isSmall="true"] {{ min-height: 30px; border-radius: 12px; padding: 0 12px; }}

@@ -8,7 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QHBoxLayout, QLineEdit, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from desktop.ui.i18n import Translator
 
@@ -98,6 +98,35 @@ class SwitchEditor(Editor):
 
     def _on_clicked(self, is_on: bool) -> None:
         self.edited.emit(is_on)
+
+
+class SeveralEditor(Editor):
+    """Any number of values; the words come from the catalogue as `settings.<name>.<value>`."""
+
+    def __init__(self, name: str, values: Sequence[str], translator: Translator) -> None:
+        """Offer `values`, a box each."""
+        super().__init__(name)
+        self._boxes: dict[str, QCheckBox] = {}
+        holder = QWidget()
+        column = QVBoxLayout(holder)
+        column.setContentsMargins(0, 0, 0, 0)
+        for value in values:
+            box = self._boxes[value] = QCheckBox()
+            translator.bind(box.setText, f"settings.{name}.{value}")
+            translator.bind(box.setAccessibleName, f"settings.{name}.{value}")
+            box.clicked.connect(self._on_clicked)
+            column.addWidget(box)
+        self._take(holder)
+        for value, box in self._boxes.items():
+            box.setObjectName(f"setting_{name}_{value}")
+
+    def show_value(self, value: Any) -> None:
+        """Show `value`."""
+        for one, box in self._boxes.items():
+            box.setChecked(one in value)
+
+    def _on_clicked(self, is_on: bool) -> None:
+        self.edited.emit(tuple(value for value, box in self._boxes.items() if box.isChecked()))
 
 
 class NumberEditor(Editor):

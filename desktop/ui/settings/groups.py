@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping
 
 from desktop.settings import describe
 from desktop.ui.i18n import Translator
-from desktop.ui.settings.editors import ChoiceEditor, DeviceEditor, Editor, NumberEditor, SwitchEditor, TextEditor
+from desktop.ui.settings.editors import (
+    ChoiceEditor,
+    DeviceEditor,
+    Editor,
+    NumberEditor,
+    SeveralEditor,
+    SwitchEditor,
+    TextEditor,
+)
 from desktop.ui.settings.llm_editor import LlmEditor, LlmModelEditor
 from desktop.ui.settings.model_editor import ModelEditor
 
@@ -19,9 +27,9 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "talking": ("talk_mode", "sensitivity", "patience", "thinking_cue"),
     "recognition": ("languages", "whisper", "whisper_partial", "chinese_script"),
     "voice": ("voice", "volume", "speed", "unspeakable"),
-    "llm": ("llm", "llm_model", KEY, "llm_key_env", "llm_can_plan"),
+    "llm": ("llm", "llm_model", KEY, "llm_key_env", "llm_can_plan", "llm_tools"),
     "subtitles": ("subtitles", "subtitle_size_pt"),
-    "privacy": ("session_idle_min", "log_level"),
+    "privacy": ("session_idle_min", "context_sources", "event_socket", "log_level"),
 }
 
 ENDPOINT_ONLY = (KEY, "llm_key_env", "llm_can_plan")
@@ -62,10 +70,12 @@ def make_editor(name: str, translator: Translator) -> Editor:
             return ChoiceEditor(
                 name, setting.choices, [f"settings.{name}.{value}" for value in setting.choices], translator
             )
+        case "list":
+            return SeveralEditor(name, setting.choices, translator)
         case "boolean":
             return SwitchEditor(name, translator)
         case "number" | "integer":
             step, unit, scale = _NUMBERS[name]
             return NumberEditor(name, (setting.minimum or 0.0, setting.maximum or 0.0), step, unit, scale)
         case _:
-            return TextEditor(name, translator, is_optional=setting.kind == "text_or_none")
+            return TextEditor(name, translator, is_optional=setting.kind in ("text_or_none", "port_or_off"))

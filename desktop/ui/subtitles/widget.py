@@ -58,6 +58,7 @@ class SubtitleWidget(QWidget):
         self._is_hint_shown = False
         self.model = SubtitleModel()
         self._layouts: dict[int, BlockLayout] = {}
+        self._size_px = TYPE.subtitle_px
         self._offset = 0.0
         self._scrolled_at_s = bridge.clock.monotonic_s()
         self._reported: dict[object, SubtitlePainted] = {}
@@ -77,6 +78,12 @@ class SubtitleWidget(QWidget):
     def set_hint_shown(self, is_shown: bool) -> None:
         """Say what one can do here while there is nothing to show."""
         self._is_hint_shown = is_shown
+        self.update()
+
+    def set_size(self, size_px: int) -> None:
+        """Write in letters of `size_px`."""
+        self._size_px = size_px
+        self._layouts.clear()
         self.update()
 
     def set_motion_reduced(self, is_reduced: bool) -> None:
@@ -158,7 +165,7 @@ class SubtitleWidget(QWidget):
             text, starts = block.joined()
             layout = self._layouts.get(id(block))
             if layout is None or layout.text != text or layout.width != width:
-                layout = BlockLayout(text, font(TYPE.subtitle_px), width)
+                layout = BlockLayout(text, font(self._size_px), width)
             kept[id(block)] = layout
             placed.append(_Placed(block, layout, starts, y))
             y += layout.height + _BLOCK_GAP_PX
