@@ -8,14 +8,14 @@ from orchestrator.flows.model import ActionStep, CallStep, CollectStep, Flow, Fl
 from orchestrator.flows.source import MapNode, Report
 
 
-def successors(flow: Flow, step: Step) -> list[str]:
-    """Return every step that may follow, error and give-up branches included."""
+def successors(flow: Flow, step: Step, *, completing: bool = True) -> list[str]:
+    """Return every step that may follow, error and give-up branches included, with `completing` that of `on_complete`."""
     found = list(step.links.targets())
     if isinstance(step, ActionStep) and step.on_error is not None:
         found.append(step.on_error)
     if isinstance(step, CollectStep) and step.give_up.step is not None:
         found.append(step.give_up.step)
-    if step.type == "end" and flow.on_complete_step is not None:
+    if completing and step.type == "end" and flow.on_complete_step is not None:
         found.append(flow.on_complete_step)
     return [s for s in dict.fromkeys(found) if s in flow.steps]
 
@@ -65,7 +65,9 @@ def _check_circles(flow: Flow, nodes: Mapping[str, MapNode], report: Report) -> 
     for root in silent:
         if root in state:
             continue
-        stack: list[tuple[str, list[str]]] = [(root, [s for s in successors(flow, flow.steps[root]) if s in silent])]
+        stack: list[tuple[str, list[str]]] = [
+            (root, [s for s in successors(flow, flow.steps[root], completing=False) if s in silent])
+        ]
         state[root] = 1
         while stack:
             current, rest = stack[-1]
@@ -83,7 +85,9 @@ def _check_circles(flow: Flow, nodes: Mapping[str, MapNode], report: Report) -> 
                 )
             elif following not in state:
                 state[following] = 1
-                stack.append((following, [s for s in successors(flow, flow.steps[following]) if s in silent]))
+                stack.append(
+                    (following, [s for s in successors(flow, flow.steps[following], completing=False) if s in silent])
+                )
 
 
 def mermaid(config: FlowConfig, flow: Flow) -> str:

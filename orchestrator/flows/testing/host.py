@@ -161,7 +161,7 @@ class MemoryReply:
         return said.strip()
 
 
-@dataclass(slots=True)
+@dataclass
 class MemoryEffects:
     """Effects at most once per key."""
 

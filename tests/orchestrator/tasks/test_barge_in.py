@@ -235,3 +235,67 @@ async def test_a_question_that_is_being_asked_takes_a_backchannel_as_its_answer(
 def test_the_scripts_cover_every_kind_of_step() -> None:
     kinds = {s.type for name in SCRIPTS for f in config_of(name).user_flows().values() for s in f.steps.values()}
     assert kinds == {"start", "collect", "action", "set_slots", "call", "end"}
+
+
+STORY = """
+slots:
+  a: {type: text}
+flows:
+  f:
+    name: f
+    steps:
+      - {id: start, type: start, next: tell}
+      - {id: tell, type: action, action: action_response, args: {mode: generate, prompt: "Tell a story"}, on_error: sorry, next: ask}
+      - {id: sorry, type: action, action: action_response, args: {text: "No story."}, next: ask}
+      - {id: ask, type: collect, slot_name: a, response: "And you?", next: end}
+      - {id: end, type: end}
+"""
+
+
+async def cut_story(*, sounded: bool) -> Conversation:
+    talk = RUNNER.conversation(sound(STORY).config, VirtualClock(0.0, NOW))
+    story = {"task": "generate", "completion": "Once upon a time there was a bird. It sang. " * 20}
+    turn = talk.host.turn(ScriptedLlm(script=[story], configured=True), MemoryReply())
+    pending = talk.brain.begin(turn, TurnInput(text="f", via="typed"))
+    task = asyncio.get_running_loop().create_task(pending.run())
+    while not any("Once" in m.text for m in turn.reply.messages):
+        await asyncio.sleep(0)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    heard = heard_until(turn.reply.messages, 6 if sounded else 1)[0]
+    pending.settle(TurnHeard(outcome="interrupted", messages=heard))
+    return talk
+
+
+async def test_a_generated_text_that_was_cut_while_it_sounded_is_not_told_again() -> None:
+    talk = await cut_story(sounded=True)
+    later = await talk.take(TestTurn(user="go ahead then"))
+    assert later.replies == ["And you?"]
+
+
+async def test_a_generated_text_that_never_sounded_is_told_on_the_next_turn() -> None:
+    talk = await cut_story(sounded=False)
+    again = ({"task": "generate", "completion": "Another story."},)
+    later = await talk.take(
+        TestTurn(user="what is the weather", llm=({"task": "persona", "completion": "Fine."}, *again))
+    )
+    assert later.llm.faults == [] or later.replies[-1] == "And you?"
+    assert "No story." not in later.replies
+
+
+async def test_trying_again_uses_the_same_key() -> None:
+    stub: dict[str, Any] = {"raises": "broken"}
+    talk = RUNNER.conversation(config_of("mixed"), VirtualClock(0.0, NOW), stubs={"reserve": stub})
+    keys: list[str] = []
+    run = talk.host.effects.run
+
+    async def noted(**more: Any) -> Any:
+        keys.append(more["key"])
+        return await run(**more)
+
+    talk.host.effects.run = noted  # type: ignore[method-assign]
+    for text in ("book a table", "tomorrow", "four", "try it once more"):
+        await talk.take(TestTurn(user=text))
+    assert len(keys) == 2
+    assert keys[0] == keys[1]
