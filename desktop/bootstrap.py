@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import secrets
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from audio.stt.chinese import ChineseScript
 from audio.stt.settings import CostTable, RecogniserSettings
 from audio.workers import ThreadWorker, Worker
 from desktop.brain import BrainFactory
+from desktop.browser import SystemBrowser
+from desktop.event_socket import EventSocket
 from desktop.llm_host import LlmHost
 from desktop.models import ModelStore
 from desktop.options import RunOptions
@@ -23,6 +26,8 @@ from desktop.settings import Settings
 from orchestrator.bus.bus import Bus
 from orchestrator.bus.event_log import EventLog
 from orchestrator.clock import Clock
+from orchestrator.context.active_window import find_active_window
+from orchestrator.context.sources import ClockSource, ContextSource, WindowSource
 from orchestrator.contracts.commands import (
     Command,
     MuteMicrophone,
@@ -32,6 +37,7 @@ from orchestrator.contracts.commands import (
     Stop,
 )
 from orchestrator.contracts.dialogue import Llm
+from orchestrator.contracts.errors import InputError, MynahError
 from orchestrator.contracts.events import (
     AppExit,
     AppReady,
@@ -43,7 +49,7 @@ from orchestrator.contracts.events import (
 )
 from orchestrator.contracts.ids import IdFactory
 from orchestrator.contracts.ports import ViewSink
-from orchestrator.contracts.views import MuteView
+from orchestrator.contracts.views import MuteView, NoticeView
 from orchestrator.core import Core, CoreParts
 from orchestrator.generation import Generations
 from orchestrator.llm.reply_text import ReplyText
@@ -71,6 +77,20 @@ def engine_config(settings: Settings, *, seed: int | None) -> EngineConfig:
         is_hands_free=settings.talk_mode == "hands_free",
         volume=settings.volume,
     )
+
+
+def context_sources(settings: Settings, clock: Clock) -> tuple[ContextSource, ...]:
+    """Return what the settings let Mynah look at by itself; nothing by default."""
+    sources: list[ContextSource] = []
+    if "clock" in settings.context_sources:
+        sources.append(ClockSource(clock=clock))
+    if "window_title" in settings.context_sources:
+        window = find_active_window()
+        if window is None:
+            log.warning("window_title: this desktop does not tell the active window (on X11 install xdotool)")
+        else:
+            sources.append(WindowSource(window=window))
+    return tuple(sources)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +136,7 @@ class Assembly:
     ) -> None:
         """Build everything; nothing runs yet. Raises `MynahError` for what can't be built."""
         self.options = options
+        self.must_answer = must_answer
         self.timing = timing
         self.models = models
         settings = options.settings
@@ -176,6 +197,8 @@ class Assembly:
             names=names,
             session_idle_s=settings.session_idle_min * 60,
             load_policy=self._load_policy,
+            page_opener=SystemBrowser(),
+            context_sources=() if timing.is_inline else context_sources(settings, clock),
         )
         self.core: Core | None = None
         self._on_quit: Callable[[], None] = lambda: None
@@ -183,6 +206,10 @@ class Assembly:
     def _load_policy(self) -> Policy:
         paths = [layer / "policy.yml" for layer in self.options.flow_layers if (layer / "policy.yml").is_file()]
         return load_policy(paths)
+
+    def tell(self, error: MynahError) -> None:
+        """Show the user what does not work while the rest goes on."""
+        self._parts.views.show(NoticeView(code=error.code, text=error.message, severity="error"))
 
     def discard(self) -> None:
         """Close what was opened by the constructor, for a program that never started."""
@@ -281,6 +308,15 @@ class RunningProgram:
         """Run `assembly`."""
         self.assembly = assembly
         self._thread = CoreThread(assembly.make_core)
+        settings = assembly.options.settings
+        self.event_socket: EventSocket | None = None
+        if settings.event_socket is not None:
+            self.event_socket = EventSocket(
+                port=settings.event_socket,
+                data=assembly.options.data,
+                clock=assembly.timing.clock,
+                submit=self.submit,
+            )
         self._is_started = False
         self._is_stopped = False
 
@@ -291,10 +327,24 @@ class RunningProgram:
         assembly.record_open()
         self._is_started = True
         self._thread.start()
+        self._open_event_socket()
         assembly.record_ready()
         # Everything that lives as long as the program is kept out of the collector's way: no pauses in the sound.
         gc.collect()
         gc.freeze()
+
+    def _open_event_socket(self) -> None:
+        """Listen for other programs; behind a window a port that can't be had is told and left out."""
+        if self.event_socket is None:
+            return
+        try:
+            self.event_socket.start()
+        except InputError as error:
+            if self.assembly.must_answer:
+                raise
+            self.assembly.tell(error)
+            return
+        sys.stderr.write(f"mynah: the token of the event socket is in {self.event_socket.token_path}\n")
 
     def submit(self, command: Command) -> bool:
         """Carry out a command; False while starting or ending. Any thread."""
@@ -307,6 +357,8 @@ class RunningProgram:
         if self._is_stopped:
             return
         self._is_stopped = True
+        if self.event_socket is not None:
+            self.event_socket.stop()
         if self._is_started:
             self.assembly.engine.stop_listening()
         if not self._thread.stop():

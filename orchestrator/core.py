@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ from orchestrator.bus.bus import Bus
 from orchestrator.bus.envelope import Envelope
 from orchestrator.bus.event_log import EventLog
 from orchestrator.clock import Clock
+from orchestrator.context.sources import ContextSource, ContextWatch
 from orchestrator.contracts.commands import (
     Command,
     FocusObject,
@@ -104,6 +105,7 @@ class CoreParts:
     session_idle_s: float = 1800.0
     load_policy: Callable[[], Policy] | None = None
     page_opener: PageOpener | None = None
+    context_sources: Sequence[ContextSource] = ()
     warm_brain: Callable[[Brain], Awaitable[None]] | None = None
 
 
@@ -125,6 +127,7 @@ class Core:
         self.history = History(parts.database, parts.clock)
         self._reminders = ReminderClock(database=parts.database, bus=bus, clock=parts.clock)
         self.results = ToolResults(bus=bus, database=parts.database, clock=parts.clock, ids=parts.ids)
+        self._context = ContextWatch(parts.context_sources, post=lambda payload: self._post(payload, "context"))
         self._confirmations = (
             Confirmations(opener=parts.page_opener, clock=parts.clock, generations=generations)
             if parts.page_opener is not None
@@ -207,6 +210,7 @@ class Core:
         await parts.llm.open()
         self.bus.attach(asyncio.get_running_loop())
         self._reminders.start()
+        self._context.start()
         self.conversation.refresh()
         if parts.warm_brain is not None:
             self._spawn(parts.warm_brain(self._brain), "warm-brain")
@@ -216,6 +220,7 @@ class Core:
         self.conversation.close()
         self.bus.drain()
         self._reminders.stop()
+        await self._context.stop()
         if self._session_timer is not None:
             self._session_timer.cancel()
         self._gate.close()

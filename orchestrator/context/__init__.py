@@ -1,0 +1,1 @@
+"""What Mynah looks at by itself, if the user wants it: the clock, the title of the active window."""
