@@ -23,10 +23,26 @@ QUICK = (
     "control_not_first",
     "late_results_are_used",
 )
-MACHINE = ("purge_skipped", "player_purge_skipped", "commit_late", "resumed_twice", "history_keeps_the_full_text",
-           "cut_words_count_as_heard", "hold_skipped", "duplicates_pass", "control_not_first", "the_oldest_context_wins",
-           "waiting_is_unbounded", "drops_are_not_counted", "late_results_are_used", "effects_do_not_wait",
-           "held_answers_block_the_others", "intents_end_twice", "never_resumed", "what_stood_aside_is_forgotten")  # fmt: skip
+MACHINE = (
+    "purge_skipped",
+    "player_purge_skipped",
+    "commit_late",
+    "resumed_twice",
+    "history_keeps_the_full_text",
+    "cut_words_count_as_heard",
+    "hold_skipped",
+    "duplicates_pass",
+    "control_not_first",
+    "the_oldest_context_wins",
+    "waiting_is_unbounded",
+    "drops_are_not_counted",
+    "late_results_are_used",
+    "effects_do_not_wait",
+    "held_answers_block_the_others",
+    "intents_end_twice",
+    "never_resumed",
+    "what_stood_aside_is_forgotten",
+)
 """Those that random conversations must find, without being led there."""
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -82,6 +98,6 @@ def test_random_conversations_notice(name: str, monkeypatch: pytest.MonkeyPatch)
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    with pytest.raises(BaseException) as caught:  # noqa: B017, PT011 - whatever the machine objects to
+    with pytest.raises(BaseException) as caught:
         run_state_machine_as_test(Conversations, settings=many)
     assert not isinstance(caught.value, KeyboardInterrupt)

@@ -237,7 +237,7 @@ class ModelCall:
 
     generation_id: GenerationId
     request: LlmRequest
-    pieces: asyncio.Queue[str | None | Exception] = field(default_factory=asyncio.Queue)
+    pieces: asyncio.Queue[str | Exception | None] = field(default_factory=asyncio.Queue)
     is_over: bool = False
     is_closed: bool = False
 
@@ -705,7 +705,7 @@ class ConversationRig:
         self.checker.feed(record)
         if record["type"] == "intent:state":
             is_playing = record["payload"]["state"] == "playing"
-            (self._playing.add if is_playing else self._playing.discard)(record["intentId"])
+            (self._playing.add if is_playing else self._playing.discard)(record.get("intentId", ""))
         if record["type"] == "history:commit" and record["payload"]["role"] == "assistant":
             payload = record["payload"]
             if payload["status"] != "failed":
@@ -945,7 +945,7 @@ class ConversationRig:
 
     def sentence(self, count: int = 5) -> str:
         """Return a sentence whose words occur nowhere else."""
-        return " ".join(f"{_spell(next(self._words))}" for _ in range(count)) + ". "
+        return " ".join(_spell(next(self._words)) for _ in range(count)).capitalize() + ". "
 
     def is_quiet(self) -> bool:
         """Whether nothing is going on."""
