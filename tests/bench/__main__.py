@@ -17,7 +17,6 @@ from bench.live import EchoSection, LiveSection
 from bench.machine import load, machine, versions
 from bench.other_live import RuleSection, WindowSection
 from bench.plan import FULL, ONE, QUICK, Section, Setting, Teller
-from bench.room import Failed
 from bench.rows import Row, markdown, table
 from bench.stimuli import Recordings
 
@@ -61,10 +60,12 @@ def main(argv: Sequence[str]) -> int:
             except KeyboardInterrupt:
                 code = 130
                 tell.say("cancelled; this is what was measured so far")
-            except (Failed, AssertionError, RuntimeError, OSError) as error:
+            except Exception as error:
+                # Whatever a part fails of, what the others measured is worth printing.
                 code = 3
-                tell.failures.append(f"{name}: {error}")
-                tell.say(f"{name} ended early: {error}")
+                reason = f"{name} ended early: {type(error).__name__}: {error}"
+                tell.failures.append(reason)
+                tell.say(reason)
             loads.append(load())
             rows += section.rows()
             tell.say(f"{name} took {time.monotonic() - began_s:.0f} s, load {loads[-1][0]:.2f}")

@@ -140,8 +140,9 @@ class LiveSection:
                 time.sleep(0.3)
             heard = taken.find(stimulus)
             gave = _yielded(taken, heard)
-            if talk.since("output:cut", mark) and not is_answered:
-                talk.wait("interrupt:confirm", mark, 10)
+            if talk.since("input:interrupt", mark) and not is_answered:
+                # A slow recogniser decides late; the sound has been held meanwhile.
+                talk.wait("interrupt:confirm", mark, 15)
             is_honoured = gave.silent_s is not None and talk.is_final(old) == "CANCELLED"
             self.found.honoured[key].append(is_honoured)
             if gave.down_s is not None:

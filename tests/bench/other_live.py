@@ -61,7 +61,8 @@ class RuleSection:
                 talk = Talk(program)
                 with self._set.tell.trial("a rail"):
                     self._ask_rail(room, talk)
-                again = spoken_by_voice("Say that again.", ModelStore().path("piper-en_US-joe-medium"))
+                voice = ModelStore().path("piper-en_US-joe-medium") / "voice.onnx"
+                again = spoken_by_voice("Say that again.", voice)
                 for _ in range(self._set.plan.rule_replies):
                     with self._set.tell.trial("say that again"):
                         delay_ms, _, _ = ask(room, talk, again)

@@ -161,7 +161,7 @@ def spoken(text: str, language: str, *, speed: int = 150, pitch: int = 50, name:
 
 
 def spoken_by_voice(text: str, voice: Path, *, pitch: float = 1.12) -> Stimulus:
-    """Let the Piper voice in a model folder say an English `text`, in a higher voice than the character's."""
+    """Let the Piper voice in a model file say an English `text`, in a higher voice than the character's."""
     from audio.tts.piper_adapter import PiperSynthesiser
 
     said = PiperSynthesiser(voice).synthesise(text, language="en")
