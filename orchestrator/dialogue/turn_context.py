@@ -10,6 +10,7 @@ from typing import Any
 from orchestrator.contracts.dialogue import Effects, HistoryEntry, Llm, Reminders, Reply
 from orchestrator.contracts.events import Event, Payload
 from orchestrator.contracts.ids import CorrelationId, GenerationId, SnapshotId, UtteranceId
+from orchestrator.contracts.ports import PageOpener
 from orchestrator.generation import Generation
 
 
@@ -26,7 +27,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreTurn:
-    """The `TurnContext` of a real generation."""
+    """The `TurnContext` of a real generation.
+
+    `remember` hands a fact to the memory, False if it takes none; `page_opener` is None where no page can be opened.
+    """
 
     generation: Generation
     snapshot: Snapshot
@@ -37,6 +41,8 @@ class CoreTurn:
     reminders: Reminders
     trace: Callable[[Event], None]
     save_state: Callable[[Mapping[str, Any]], Any]
+    remember: Callable[[str], bool]
+    page_opener: PageOpener | None = None
 
     @property
     def generation_id(self) -> GenerationId:

@@ -24,7 +24,7 @@ from orchestrator.contracts.errors import GenerationCancelled
 from orchestrator.contracts.events import AppError, Event, HistoryCommitted, Payload, TurnCommitted
 from orchestrator.contracts.ids import GenerationId, IdFactory, SessionId
 from orchestrator.contracts.lanes import GenerationState, InterruptReason
-from orchestrator.contracts.ports import SpeechPort, ViewSink
+from orchestrator.contracts.ports import PageOpener, SpeechPort, ViewSink
 from orchestrator.contracts.views import GenerationEndedView
 from orchestrator.dialogue.effects import TurnEffects
 from orchestrator.dialogue.heard import HeardLedger
@@ -90,7 +90,9 @@ class TurnPorts:
     world: Callable[[], Mapping[str, Any]]
     facts: Callable[[], tuple[str, ...]]
     apology: Callable[[str | None, str | None], str]
+    remember: Callable[[str], bool]
     tools: ToolBox | None = None
+    page_opener: PageOpener | None = None
 
 
 class TurnLoop:
@@ -222,6 +224,8 @@ class TurnLoop:
             reminders=reminders,
             trace=ports.trace,
             save_state=ports.history.save_state,
+            remember=ports.remember,
+            page_opener=ports.page_opener,
         )
 
     async def _apologise(self, work: _Work, code: str, *, part: str) -> None:

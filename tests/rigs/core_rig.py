@@ -12,7 +12,7 @@ from orchestrator.bus.event_checker import EventChecker
 from orchestrator.bus.event_log import EventLog
 from orchestrator.clock import Clock, SystemClock
 from orchestrator.contracts.commands import SendText, Stop
-from orchestrator.contracts.dialogue import Llm, LlmRequest, TurnContext, TurnInput
+from orchestrator.contracts.dialogue import Brain, Llm, LlmRequest, TurnContext, TurnInput
 from orchestrator.contracts.events import (
     AppExit,
     Event,
@@ -163,6 +163,7 @@ class CoreRig:
         opener: PageOpener | None = None,
         offers_tools: bool = True,
         policy: Policy | None = None,
+        brain: Brain | None = None,
     ) -> None:
         self.records: list[Record] = []
         self.clock = SystemClock()
@@ -184,7 +185,7 @@ class CoreRig:
         self.speech = QuickSpeech(self.bus)
         self.host = ClientHost(url, self.clock, self.ids, offers_tools=offers_tools)
         self._persona = load_persona_layers([ROOT / "flow_config" / "persona.yml"])
-        brain = PersonaBrain(self._request)
+        used: Brain = brain or PersonaBrain(self._request)
         self.core = Core(
             CoreParts(
                 clock=self.clock,
@@ -194,8 +195,8 @@ class CoreRig:
                 speech=self.speech,
                 views=NoViews(),
                 llm=self.host,
-                make_brain=lambda: brain,
-                remake_brain=lambda: brain,
+                make_brain=lambda: used,
+                remake_brain=lambda: used,
                 make_pipe=ReplyText,
                 policy=policy,
                 apology=lambda code, language: f"sorry, {code}.",

@@ -1,0 +1,168 @@
+"""Actions for what tools do with a model, so that the same works by voice without one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from difflib import SequenceMatcher
+from typing import Any
+from urllib.parse import urlsplit
+
+from orchestrator.contracts.dialogue import Reminder
+from orchestrator.dialogue.tools.builtin import page_url
+from orchestrator.dialogue.tools.spec import ToolRefused
+from orchestrator.flows.spoken import spoken
+from orchestrator.tasks.actions.base import Action, ActionContext, ActionResult
+
+_MOST_SPOKEN = 5
+_SAME_MINUTE_S = 60.0
+_SMALL_WORDS = frozenset(
+    ("a an the my me i of to for in on at about and or that this it one please reminder reminders timer").split()  # noqa: SIM905
+)
+_SMALL_ZH = re.compile(r"提醒|闹钟|那个|这个|一下|[的了我把请要给你]")
+_CJK = re.compile(r"[\u3400-\u9fff]")
+
+
+def _say(context: ActionContext, english: str, chinese: str) -> str:
+    return chinese if context.language == "zh" else english
+
+
+def likeness(wanted: str, text: str) -> float:
+    """Return from 0 to 1 how much of what the user named is in a reminder's text."""
+    if _CJK.search(wanted):
+        bare, whole = (_SMALL_ZH.sub("", part) for part in (wanted, text))
+        if not bare:
+            return 0.0
+        match = SequenceMatcher(a=bare, b=whole, autojunk=False).find_longest_match()
+        return match.size / len(bare) if match.size >= min(2, len(bare)) else 0.0
+    words = {word for word in re.findall(r"[\w']+", wanted.casefold()) if word not in _SMALL_WORDS}
+    found = set(re.findall(r"[\w']+", text.casefold()))
+    return len(words & found) / len(words) if words else 0.0
+
+
+def choose(reminders: Sequence[Reminder], *, text: str, at: datetime | None) -> list[Reminder]:
+    """Return the reminders that are meant: those at the named minute, those most like the named text; else all."""
+    found = list(reminders)
+    if at is not None:
+        found = [r for r in found if abs((r.due - at).total_seconds()) < _SAME_MINUTE_S]
+    if text.strip():
+        scored = [(likeness(text, r.text), r) for r in found]
+        best = max((score for score, _ in scored), default=0.0)
+        found = [r for score, r in scored if best > 0 and score == best]
+    return found
+
+
+class CancelReminder(Action):
+    """Cancel a waiting reminder: by `id`, by words of its `text`, by its time `at`; all of them with `all`.
+
+    With several that fit nothing is cancelled and the user is told which ones wait. The value is
+    `{"cancelled": [ids], "waiting": [{"id", "text"}]}`.
+    """
+
+    name = "action_cancel_reminder"
+
+    async def run(self, context: ActionContext, args: Mapping[str, Any]) -> ActionResult:
+        """Cancel what is meant, and say so."""
+        waiting = list(await context.turn.reminders.list())
+        if not waiting:
+            return self._result(context, [], [], _say(context, "There are no reminders.", "没有待办的提醒。"))
+        meant = self._meant(context, args, waiting)
+        if not meant:
+            return self._result(context, [], waiting, _say(context, "I found no such reminder.", "没有找到这个提醒。"))
+        if len(meant) > 1 and not args.get("all"):
+            listed = self._listed(context, meant)
+            said = _say(context, f"Which one? There are: {listed}.", f"要取消哪一个？有：{listed}。")
+            return self._result(context, [], meant, said)
+        done = [r for r in meant if await context.turn.reminders.cancel(r.id)]
+        left = [r for r in waiting if r not in done]
+        listed = self._listed(context, done)
+        return self._result(context, done, left, _say(context, f"Cancelled: {listed}.", f"已取消：{listed}。"))
+
+    @staticmethod
+    def _meant(context: ActionContext, args: Mapping[str, Any], waiting: list[Reminder]) -> list[Reminder]:
+        if args.get("all"):
+            return waiting
+        if args.get("id"):
+            return [r for r in waiting if r.id == str(args["id"])]
+        at = datetime.fromisoformat(str(args["at"])) if args.get("at") else None
+        if at is not None and at.tzinfo is None:
+            at = at.replace(tzinfo=context.now.tzinfo)
+        return choose(waiting, text=str(args.get("text") or ""), at=at)
+
+    @staticmethod
+    def _listed(context: ActionContext, reminders: Sequence[Reminder]) -> str:
+        parts = []
+        for reminder in reminders[:_MOST_SPOKEN]:
+            due = reminder.due.astimezone(context.now.tzinfo) if context.now.tzinfo else reminder.due
+            when = spoken(due.strftime("%Y-%m-%dT%H:%M"), language=context.language, now=context.now)
+            parts.append(f"{when}{reminder.text}" if context.language == "zh" else f"{reminder.text}, {when}")
+        return ("；" if context.language == "zh" else "; ").join(parts)
+
+    @staticmethod
+    def _result(
+        context: ActionContext, done: Sequence[Reminder], waiting: Sequence[Reminder], said: str
+    ) -> ActionResult:
+        value = {"cancelled": [r.id for r in done], "waiting": [{"id": r.id, "text": r.text} for r in waiting]}
+        return ActionResult(messages=(said,), value=value)
+
+    def label(self, args: Mapping[str, Any], language: str | None) -> str:
+        """Name what is cancelled."""
+        text = str(args.get("text") or "")
+        return f"取消提醒{text}" if language == "zh" else f"cancel the reminder {text}".strip()
+
+
+class Remember(Action):
+    """Remember the fact `text`; it reaches the prompts of later answers. Where there is no memory it does nothing."""
+
+    name = "action_remember"
+
+    async def run(self, context: ActionContext, args: Mapping[str, Any]) -> ActionResult:
+        """Hand the fact to the memory."""
+        fact = " ".join(str(args.get("text") or "").split())[:300]
+        if not fact:
+            raise ValueError("text: there is nothing to remember")
+        remember = getattr(context.turn, "remember", None)
+        if remember is not None and not remember(fact):
+            raise OSError("the memory takes nothing at the moment")
+        return ActionResult(messages=(_say(context, "I'll remember that.", "我记住了。"),), value=fact)
+
+    def label(self, args: Mapping[str, Any], language: str | None) -> str:
+        """Name the fact."""
+        text = str(args.get("text") or "")
+        return f"记住「{text}」" if language == "zh" else f'remember "{text}"'
+
+
+class OpenPage(Action):
+    """Open the web page `url` after a yes; an address without http gets https."""
+
+    name = "action_open_page"
+    needs_confirmation = True
+
+    async def run(self, context: ActionContext, args: Mapping[str, Any]) -> ActionResult:
+        """Open it with what the program has for that."""
+        url = self._url(args)
+        opener = getattr(context.turn, "page_opener", None)
+        if opener is not None and not await opener.open(url):
+            raise OSError("no browser could be started")
+        return ActionResult(value=url)
+
+    @staticmethod
+    def _url(args: Mapping[str, Any]) -> str:
+        try:
+            return page_url(str(args.get("url") or ""))
+        except ToolRefused as error:
+            raise ValueError(str(error)) from error
+
+    def label(self, args: Mapping[str, Any], language: str | None) -> str:
+        """Name the site."""
+        try:
+            host = urlsplit(self._url(args)).hostname or "?"
+        except ValueError:
+            host = "?"
+        return f"打开{host}" if language == "zh" else f"open {host}"
+
+
+def companion_actions() -> list[Action]:
+    """Return one of each."""
+    return [CancelReminder(), Remember(), OpenPage()]
