@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.contracts.dialogue import LlmUnavailable, Message
-from orchestrator.contracts.events import FlowActionRan
+from orchestrator.contracts.events import FlowActionRan, ObjectRef
 from orchestrator.dialogue.rails_port import ActionOutcome
 from orchestrator.dialogue.sentences import sentence
 from orchestrator.flows.model import ActionStep, Response
@@ -56,15 +56,15 @@ class TurnVoice(TurnBase):
 
     async def say_text(
         self, text: str, *, source: str, asks: str | None = None, place: str | None = None, interruptible: bool = True,
-        bot_intent: str | None = None, after_effect: bool | None = None,
+        bot_intent: str | None = None, after_effect: bool | None = None, thing: ObjectRef | None = None,
     ) -> None:  # fmt: skip
-        """Speak a finished text; an empty one is nothing to say."""
+        """Speak a finished text, perhaps pointing at a thing; an empty one is nothing to say."""
         if not text.strip():
             return
         message = self._message(text, source, asks=asks, place=place, interruptible=interruptible,
                                 bot_intent=bot_intent, after_effect=after_effect)  # fmt: skip
         self._last_said = text
-        await self._turn.reply.say(message)
+        await self._turn.reply.say(message if thing is None else replace(message, object=thing))
         self._rails.note_bot_text(text, source)
 
     async def say(self, text: str, *, bot_intent: str | None = None, source: str = "rail") -> None:
@@ -119,7 +119,7 @@ class TurnVoice(TurnBase):
             if not rendered:
                 return False
         await self.say_text(rendered, source=speech.source, asks=speech.asks, place=speech.place,
-                            interruptible=speech.interruptible)  # fmt: skip
+                            interruptible=speech.interruptible, thing=_object_of(response, names))  # fmt: skip
         return True
 
     async def _rephrased(self, response: Response, rendered: str, names: Mapping[str, Any]) -> str:
@@ -233,3 +233,17 @@ class TurnVoice(TurnBase):
         """Return the question to ask before an action."""
         found = self._brain.actions.get(action)
         return found.question(args, self.language) if found is not None and found.needs_confirmation else None
+
+
+def _object_of(response: Response, names: Mapping[str, Any]) -> ObjectRef | None:
+    """Return the thing a response points at."""
+    found = response.thing.evaluate(names)[0] if response.thing is not None else None
+    if not isinstance(found, Mapping):
+        return None
+    attributes = found.get("attributes")
+    return ObjectRef(
+        type=str(found.get("type") or ""),
+        id=str(found.get("id") or ""),
+        title=str(found.get("title") or ""),
+        attributes=attributes if isinstance(attributes, Mapping) else {},
+    )

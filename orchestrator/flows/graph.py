@@ -9,7 +9,7 @@ from orchestrator.flows.source import MapNode, Report
 
 
 def successors(flow: Flow, step: Step, *, completing: bool = True) -> list[str]:
-    """Return every step that may follow, error and give-up branches included, with `completing` that of `on_complete`."""
+    """Return every step that may follow, on error and giving up, too; with `completing` also that of `on_complete`."""
     found = list(step.links.targets())
     if isinstance(step, ActionStep) and step.on_error is not None:
         found.append(step.on_error)

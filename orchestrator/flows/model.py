@@ -76,12 +76,13 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """What `action_response` says. `text` may be missing only in mode generate."""
+    """What `action_response` says. `text` may be missing only in mode generate; `thing` is an object it points at."""
 
     mode: str = "static"
     text: Text | None = None
     prompt: Text | None = None
     interruptible: bool = True
+    thing: Value | None = None
 
     @property
     def reads(self) -> tuple[Read, ...]:

@@ -42,7 +42,7 @@ STEP_KEYS = {
     "set_slots": (*COMMON_KEYS, "slots"),
     "call": (*COMMON_KEYS, "flow"),
 }  # fmt: skip
-RESPONSE_KEYS = ("mode", "text", "prompt", "interruptible")
+RESPONSE_KEYS = ("mode", "text", "prompt", "interruptible", "object")
 
 
 def read_response(node: Node | None, report: Report, what: str) -> Response | None:
@@ -71,7 +71,18 @@ def read_response(node: Node | None, report: Report, what: str) -> Response | No
     if (mode != "generate" and text is None) or (mode == "generate" and prompt is None):
         return None
     interruptible = read_bool(node.get("interruptible"), report, "interruptible", True)
-    return Response(mode=mode, text=text, prompt=prompt, interruptible=interruptible)
+    thing = as_map(node.get("object"), report, "object")
+    if thing is not None:
+        check_keys(thing, ("type", "id", "title", "attributes"), report, "object")
+        if "type" not in thing or "id" not in thing:
+            report.add(thing, "bad_object", "an object needs type and id")
+    return Response(
+        mode=mode,
+        text=text,
+        prompt=prompt,
+        interruptible=interruptible,
+        thing=read_value(thing, report) if thing is not None else None,
+    )
 
 
 def read_links(node: Node | None, report: Report, step_key: Node, what: str) -> Links:

@@ -31,6 +31,7 @@ _RESPONSE: Schema = {
                 "text": {"$ref": "#/$defs/text"},
                 "prompt": {"$ref": "#/$defs/text"},
                 "interruptible": {"type": "boolean"},
+                "object": {"type": "object", "required": ["type", "id"]},
             },
         },
     ],

@@ -15,6 +15,7 @@ from orchestrator_flow_support import SYSTEM, conversation, runner, say, sound
 
 from desktop.flows_cli import flows_main
 from orchestrator.clock import VirtualClock
+from orchestrator.contracts.dialogue import TurnInput
 from orchestrator.contracts.events import FlowCommanded, FlowSlotChanged, FlowStateChanged
 from orchestrator.dialogue.brain import FlowBrain
 from orchestrator.dialogue.brain_loading import load_folders
@@ -260,3 +261,24 @@ def test_a_faulty_test_file_is_bad_input(tmp_path: Path, capsys: pytest.CaptureF
     file.write_text("tests:\n  - name: x\n    turns:\n      - {user: a, expct: {}}\n", encoding="utf-8")
     assert flows_main(["test", str(file)]) == 2
     assert "did you mean expect?" in capsys.readouterr().out
+
+
+def test_a_message_may_point_at_a_thing() -> None:
+    text = """
+slots: {n: {type: text}}
+flows:
+  f:
+    name: f
+    steps:
+      - {id: start, type: start, next: ask}
+      - {id: ask, type: collect, slot_name: n, response: "Which?", next: say}
+      - {id: say, type: action, action: action_response, args: {text: "Here.", object: {type: file, id: "{{ slots.n }}"}}, next: end}
+      - {id: end, type: end}
+"""
+    talk = conversation(text)
+    say(talk, "f")
+    turn = talk.host.turn()
+    asyncio.run(talk.brain.begin(turn, TurnInput(text="a.txt", via="typed")).run())
+    thing = turn.reply.messages[-1].object
+    assert thing is not None
+    assert (thing.type, thing.id) == ("file", "a.txt")

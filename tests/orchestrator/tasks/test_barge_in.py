@@ -258,7 +258,9 @@ async def cut_story(*, sounded: bool) -> Conversation:
     turn = talk.host.turn(ScriptedLlm(script=[story], configured=True), MemoryReply())
     pending = talk.brain.begin(turn, TurnInput(text="f", via="typed"))
     task = asyncio.get_running_loop().create_task(pending.run())
-    while not any("Once" in m.text for m in turn.reply.messages):
+    for _ in range(500):
+        if any("Once" in m.text for m in turn.reply.messages):
+            break
         await asyncio.sleep(0)
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
