@@ -304,7 +304,7 @@ class _Run:
             if owner is not None and owner.status is RailStatus.COMPLETED:
                 back = replace(instance, status=RailStatus.ACTIVE, aborted_by=None)
                 self.put(back)
-                self.propose(back)
+                self.propose(back, UNMOVED_FACTOR)
             elif owner is None or owner.status is RailStatus.ABORTED:
                 self.put(replace(instance, aborted_by=None))
 

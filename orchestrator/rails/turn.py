@@ -87,7 +87,6 @@ class RailsTurn:
         self._failure = TurnFailed("a step failed", STEP_FAILED)
         self._trace: list[str] = []
         self._fed: str | None = None
-        self._low: NextStep | None = None
         self._marks: list[MachineState] = []
         self._matched: dict[str, IntentMatch | None] = {}
 
@@ -268,7 +267,6 @@ class RailsTurn:
         if best is None:
             return False
         if best.priority < FALLBACK_PRIORITY and self._host.turn.llm.is_configured:
-            self._low = best
             return False
         await self._loop(best)
         return True
