@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from desktop.paths import cache_dir, data_dir, flow_config
+from desktop.paths import assets, cache_dir, data_dir, flow_config
 from orchestrator.contracts.dialogue import LlmRequest, TurnContext, TurnInput
 from orchestrator.contracts.errors import InputError, MynahError
 from orchestrator.dialogue.brain_loading import LoadedBrain, TestRails, load_folders, make_store
@@ -187,7 +187,7 @@ def _test(args: argparse.Namespace) -> int:
 
 async def _run_suites(suites: list[tuple[Path, list[TestCase]]], args: argparse.Namespace) -> list[TestResult]:
     shipped_text = (flow_config() / "system_flows.yml").read_text(encoding="utf-8")
-    rails = TestRails(cache_dir() / "embeddings")
+    rails = TestRails(cache_dir() / "vectors", assets() / "embeddings.npz")
     results: list[TestResult] = []
     for file, tests in suites:
         folder = _flow_folder(file, args)
@@ -262,7 +262,9 @@ def _calibrate(args: argparse.Namespace) -> int:
     loaded = _load(args)
     for problem in loaded.errors:
         print(problem, file=sys.stderr)
-    report = asyncio.run(calibrate(loaded.config.rails, make_store(cache_dir() / "embeddings")))
+    report = asyncio.run(
+        calibrate(loaded.config.rails, make_store(cache_dir() / "vectors", seed=assets() / "embeddings.npz"))
+    )
     if args.json:
         print(json.dumps(report.to_json(), ensure_ascii=False, indent=2))
     else:

@@ -28,7 +28,12 @@ def persona(turn: TurnContext, user: TurnInput) -> LlmRequest:
 
 
 def runner(folder: Path = FLOWS) -> Runner:
-    return Runner(folder=folder, shipped=SYSTEM, make_rails=TestRails(), persona_request=persona)
+    return Runner(
+        folder=folder,
+        shipped=SYSTEM,
+        make_rails=TestRails(seed=ROOT / "assets" / "embeddings.npz"),
+        persona_request=persona,
+    )
 
 
 def load(text: str, name: str = "user_flows.yml") -> Loaded:

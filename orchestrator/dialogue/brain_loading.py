@@ -111,15 +111,16 @@ class TestRails:
 
     __test__ = False
 
-    def __init__(self, cache_dir: Path | None = None) -> None:
-        """Keep real vectors in `cache_dir`."""
+    def __init__(self, cache_dir: Path | None = None, seed: Path | None = None) -> None:
+        """Keep real vectors in `cache_dir`; `seed` is a file of vectors that ship."""
         self._cache_dir = cache_dir
+        self._seed = seed
         self._real: VectorStore | None = None
 
     def __call__(self, config: FlowConfig, embedding: str) -> tuple[RailsPort, MatcherFactory]:
         """Return the rails and the matcher for `exact` or `real`."""
         if embedding == "real":
             if self._real is None:
-                self._real = make_store(self._cache_dir)
+                self._real = make_store(self._cache_dir, seed=self._seed)
             return rails_of(config, self._real, is_test=True), IndexMatcherFactory(self._real)
         return rails_of(config, VectorStore(ExactEmbedder()), is_test=True), ExactMatcher
