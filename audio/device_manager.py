@@ -265,6 +265,7 @@ class DeviceManager:
     def _tell(
         self, direction: str, device: DeviceInfo | None, rate_hz: int | None, state: str, reason: str | None
     ) -> None:
+        stream = self.capture if direction == "input" else self.playback
         self._events.post(
             Event(
                 payload=DeviceStateChanged(
@@ -273,6 +274,7 @@ class DeviceManager:
                     rate=rate_hz,
                     state=state,
                     reason=reason,
+                    latency_s=stream.latency_s if stream is not None and stream.is_open else None,
                 ),
                 source="devices",
             )

@@ -122,6 +122,11 @@ class EventChecker:
     def _on_log_open(self, record: Record, payload: Record) -> None:
         self._out_latency_s = float(payload.get("outLatency_s") or 0.0)
 
+    def _on_device_state(self, record: Record, payload: Record) -> None:
+        if payload.get("direction") == "output" and payload.get("latency_s") is not None:
+            # What was written under the longer latency may still be on its way when a shorter one begins.
+            self._out_latency_s = max(self._out_latency_s, float(payload["latency_s"]))
+
     def _on_app_exit(self, record: Record, payload: Record) -> None:
         self._is_closed = True
 

@@ -608,7 +608,7 @@ class BusHandled(Payload):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceStateChanged(Payload):
-    """A device was opened, lost, replaced or changed."""
+    """A device was opened, lost, replaced or changed; `latency_s` is what it reports while it is open."""
 
     TYPE: ClassVar[str] = "device:state"
     direction: str
@@ -616,6 +616,7 @@ class DeviceStateChanged(Payload):
     rate: int | None
     state: str
     reason: str | None = None
+    latency_s: float | None = None
 
 
 def payload_classes() -> dict[str, type[Payload]]:
