@@ -149,7 +149,7 @@ class _ConfirmedTurn:
     async def _open(self, url: str, host: str, chinese: bool) -> str:
         try:
             await self._turn.effects.run(
-                key=f"{self._turn.generation_id}:open_page:{url}",
+                key=f"{self._turn.generation_id}:open_page:{self._turn.now.isoformat()}",
                 name="open_page",
                 args={"url": url},
                 effect=self._opening(url),

@@ -72,6 +72,8 @@ class AnswerTools:
         self._generation = generation
         self._effects = effects
         self._reminders = reminders
+        # Seeded runs hand out the same ids again, over the same store.
+        self._began = box.clock.wall().isoformat()
 
     async def run(self, use: ToolUse, *, language: str) -> ToolAnswer:
         """Run one call and return what the model is to know of it. Raises only for a cancelled answer."""
@@ -105,7 +107,7 @@ class AnswerTools:
             return _packed(await tool.run(scope, args))
 
         packed = await self._effects.run(
-            key=_key(scope, tool, args), name=tool.name, args=args, effect=effect, timeout_s=tool.timeout_s
+            key=self._key(tool, args), name=tool.name, args=args, effect=effect, timeout_s=tool.timeout_s
         )
         return _unpacked(packed)
 
@@ -127,11 +129,10 @@ class AnswerTools:
             results.give_up(call)
         return _unpacked(await call.answer)
 
-
-def _key(scope: ToolScope, tool: Tool, args: Mapping[str, Any]) -> str:
-    """Return the same key for the same call in the same answer: models repeat themselves."""
-    text = json.dumps(args, ensure_ascii=False, sort_keys=True)
-    return f"{scope.generation_id}:{tool.name}:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    def _key(self, tool: Tool, args: Mapping[str, Any]) -> str:
+        """Return the same key for the same call in the same answer: models repeat themselves."""
+        text = self._began + json.dumps(args, ensure_ascii=False, sort_keys=True)
+        return f"{self._generation.generation_id}:{tool.name}:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _packed(answer: ToolAnswer) -> dict[str, Any]:
