@@ -15,7 +15,9 @@ from PySide6.QtWidgets import QApplication
 
 from desktop.bridge import Bridge
 from desktop.control_channel import ControlChannel, print_ack
+from desktop.event_view import EventInbox
 from desktop.options import RunOptions
+from desktop.prompt_record import PromptRecord
 from desktop.settings import Settings
 from desktop.settings_service import SettingsService
 from desktop.ui.main_window import MainWindow, create_window
@@ -68,7 +70,8 @@ class WindowProgram:
         self.window: MainWindow = create_window(self.bridge, window_look(options.settings))
         self.window.setting_changed.connect(self._on_setting_changed)
         self.settings = SettingsService(options.data, options.settings, clock)
-        self.panels = Panels(self.window, self.bridge, self.settings)
+        self.inbox, self.prompts = EventInbox(), PromptRecord()
+        self.panels = Panels(self.window, self.bridge, self.settings, self.inbox, self.prompts)
         self._loader = threading.Thread(target=self._load, name="loader", daemon=True)
 
     # --- life -------------------------------------------------------------------------------------------
@@ -116,7 +119,9 @@ class WindowProgram:
     def _load_parts(self) -> None:
         from desktop.window_loader import load_program
 
-        loaded = load_program(self._options, self._clock, self.bridge, self._ask_to_end)
+        loaded = load_program(
+            self._options, self._clock, self.bridge, self._ask_to_end, inbox=self.inbox, prompts=self.prompts
+        )
         self.bridge.call(lambda: self._attach(loaded))
 
     def _attach(self, loaded: Loaded) -> None:

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from desktop.bootstrap import Assembly, RunningProgram, TraceSink, real_timing
+from desktop.event_view import EventInbox
 from desktop.live_settings import EngineDoor
 from desktop.models import ModelStore
 from desktop.options import RunOptions
+from desktop.prompt_record import PromptRecord
 from desktop.sound_models import load_what_works
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import MynahError
@@ -27,9 +29,18 @@ class Loaded:
     door: EngineDoor
 
 
-def load_program(options: RunOptions, clock: Clock, views: ViewSink, on_quit: Callable[[], None]) -> Loaded:
+def load_program(
+    options: RunOptions,
+    clock: Clock,
+    views: ViewSink,
+    on_quit: Callable[[], None],
+    *,
+    inbox: EventInbox,
+    prompts: PromptRecord,
+) -> Loaded:
     """Load the models, build the program and start it; what is missing becomes a notice, not an end.
 
+    Every record of the event log goes to `inbox`, every prompt to `prompts`.
     Raises `MynahError` for what leaves nothing to run: a broken configuration, an unusable data folder.
     """
     store = ModelStore()
@@ -42,7 +53,15 @@ def load_program(options: RunOptions, clock: Clock, views: ViewSink, on_quit: Ca
         _notice(views, error)
 
     def build(chosen: RunOptions) -> Assembly:
-        assembly = Assembly(options=chosen, timing=real_timing(clock), views=views, models=models, store=store)
+        assembly = Assembly(
+            options=chosen,
+            timing=real_timing(clock),
+            views=views,
+            models=models,
+            store=store,
+            wrap_llm=prompts.wrap,
+        )
+        assembly.event_log.add_tap(inbox.offer)
         assembly.on_quit(on_quit)
         for problem in assembly.brains.errors[:3]:
             views.show(NoticeView(code="flows_invalid", text=str(problem), severity="warning"))

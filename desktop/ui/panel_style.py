@@ -64,6 +64,7 @@ def panel_stylesheet(p: Palette) -> str:
     QLabel[role="later"] {{ font-size: {TYPE.caption_px}px; font-weight: 600; color: {p.warning}; }}
     QListWidget, QListView, QTreeWidget, QTableWidget, QPlainTextEdit {{
         background: {p.surface}; border: 1px solid {p.line}; border-radius: 8px; outline: 0; }}
+    QPlainTextEdit {{ placeholder-text-color: {p.muted}; }}
     QListWidget::item {{ padding: 8px; border-radius: 8px; }}
     QListWidget::item:selected, QTreeWidget::item:selected {{ background: {p.primary}; color: {p.on_primary}; }}
     QListWidget:focus, QListView:focus, QTreeWidget:focus, QPlainTextEdit:focus {{ border: 1px solid {p.primary}; }}

@@ -5,17 +5,23 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtWidgets import QDockWidget
 
 from desktop.bridge import Bridge
+from desktop.event_view import EventInbox
+from desktop.prompt_record import PromptRecord
 from desktop.settings import Settings
 from desktop.settings_service import Change, SettingsService
+from desktop.ui.inspector.panel import InspectorPanel
 from desktop.ui.main_window import MainWindow
 from desktop.ui.settings.dialog import SettingsDialog
-from desktop.ui.theme import TYPE
+from desktop.ui.theme import GRID_PX, TYPE
 
 _SUBTITLE_PX_PER_PT = TYPE.subtitle_px / 18
 """The window is drawn for 18 pt, whatever the resolution the screen claims."""
+
+_DOCK_PX = 70 * GRID_PX
 
 _LANGUAGES = {"auto": "system", "zh": "zh_CN"}
 _SETTING_OF = {"language": "ui_language", "theme": "theme", "reduced_motion": "reduced_motion"}
@@ -51,14 +57,26 @@ def keep_choice(service: SettingsService, key: str, value: object) -> Change | N
 class Panels(QObject):
     """Owns the panels of one window."""
 
-    def __init__(self, window: MainWindow, bridge: Bridge, service: SettingsService) -> None:
+    def __init__(
+        self,
+        window: MainWindow,
+        bridge: Bridge,
+        service: SettingsService,
+        inbox: EventInbox,
+        prompts: PromptRecord,
+    ) -> None:
         """Add the entries to the menu of `window`; the panels themselves are made when they are asked for."""
         super().__init__(window)
         self._window = window
         self._bridge = bridge
         self._service = service
         self._settings: SettingsDialog | None = None
+        self._inbox = inbox
+        self._prompts = prompts
+        self._inspector: InspectorPanel | None = None
         window.add_panel("settingsAction", "menu.settings", "Ctrl+,").triggered.connect(self._on_settings_asked)
+        inspector = window.add_panel("inspectorAction", "menu.inspector", "Ctrl+I")
+        inspector.triggered.connect(lambda: self._turn(self.inspector))
         for name in ("always_on_top", "subtitles"):
             apply_look(window, service.settings, name)
 
@@ -70,6 +88,51 @@ class Panels(QObject):
             self._settings = SettingsDialog(self._service, self._bridge, window.theme, window.translator, window)
             self._settings.applied.connect(self._on_applied)
         return self._settings
+
+    @property
+    def inspector(self) -> InspectorPanel:
+        """The inspector, docked at the right."""
+        if self._inspector is None:
+            window = self._window
+            self._inspector = InspectorPanel(self._inbox, self._prompts, self._bridge, window.theme, window.translator)
+            self._dock(self._inspector)
+        return self._inspector
+
+    def _dock(self, dock: QDockWidget) -> None:
+        """Put `dock` where it was at the last end, else behind the one that is at the right already."""
+        dock.hide()
+        if not self._window.restoreDockWidget(dock):
+            right = Qt.DockWidgetArea.RightDockWidgetArea
+            others = [
+                one for one in self._window.findChildren(QDockWidget) if self._window.dockWidgetArea(one) == right
+            ]
+            self._window.addDockWidget(right, dock)
+            if others:
+                self._window.tabifyDockWidget(others[0], dock)
+        dock.hide()
+
+    def _turn(self, dock: QDockWidget) -> None:
+        """Open the panel, or close it if it is in front."""
+        if dock.isVisible() and not dock.visibleRegion().isEmpty():
+            dock.hide()
+            return
+        if not dock.isVisible():
+            self._make_room(dock)
+        dock.show()
+        if not dock.isFloating():
+            dock.raise_()
+        dock.setFocus()
+
+    def _make_room(self, dock: QDockWidget) -> None:
+        """Widen the window by the panel, as far as the screen goes."""
+        window, others = self._window, self._window.findChildren(QDockWidget)
+        if dock.isFloating() or window.isMaximized() or any(one.isVisible() for one in others):
+            return
+        room = window.screen().availableGeometry()
+        width = min(window.width() + _DOCK_PX, room.width())
+        left = max(room.left(), min(window.x(), room.right() - width))
+        window.setGeometry(left, window.y(), width, window.height())
+        window.resizeDocks([dock], [_DOCK_PX], Qt.Orientation.Horizontal)
 
     def refresh(self) -> None:
         """Show settings that were changed elsewhere."""

@@ -12,7 +12,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QLabel, QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from desktop.event_view import EventInbox
 from desktop.models import ModelStore
+from desktop.prompt_record import PromptRecord
 from desktop.settings import Settings, describe, load_settings
 from desktop.settings_service import DeviceChoice, DeviceChoices, InstallStep, LlmTest, SettingsService
 from desktop.ui.i18n.translator import CATALOGUES, LANGUAGES
@@ -49,7 +51,7 @@ class Opened:
                 outputs=(DeviceChoice(name="Desk loudspeaker", is_default=True, is_bluetooth=False),),
             ),
         )
-        self.panels = Panels(stage.window, stage.bridge, self.service)
+        self.panels = Panels(stage.window, stage.bridge, self.service, EventInbox(), PromptRecord())
         self.dialog: SettingsDialog = self.panels.settings
 
     def open(self, group: str) -> None:
