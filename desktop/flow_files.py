@@ -152,6 +152,10 @@ class FlowFiles:
             self._write(name, text)
         return Saved(state="saved", stamp=None, problems=checked.problems, reloads=not checked.errors())
 
+    def keep_draft(self, name: str, text: str) -> None:
+        """Keep an unsaved text for the next time; raises `InputError` flow_unwritable."""
+        self._write_draft(check_name(name), text)
+
     def discard_draft(self, name: str) -> None:
         """Forget the draft; the file itself stays."""
         self._draft(check_name(name)).unlink(missing_ok=True)

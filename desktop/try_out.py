@@ -122,7 +122,16 @@ class TryOut:
         kept = dict(texts)
 
         async def job() -> None:
-            self._listener.on_begun(await asyncio.to_thread(self._work.begin, kept))
+            self._listener.on_begun(self._work.begin(kept))
+
+        self._put(job)
+
+    def reload(self, texts: Mapping[str, str]) -> None:
+        """Use changed texts; the conversation goes on, as after a hot reload."""
+        kept = dict(texts)
+
+        async def job() -> None:
+            self._listener.on_begun(self._work.reload(kept))
 
         self._put(job)
 
@@ -213,6 +222,15 @@ class _Work:
             persona_request=_persona_requests(self._folders), clock=self._talk_clock,
         )  # fmt: skip
         self._talk = Conversation(brain, self._talk_clock)
+        return checked.errors()
+
+    def reload(self, texts: Mapping[str, str]) -> tuple[Problem, ...]:
+        talk, clock = self._talk, self._talk_clock
+        if talk is None or clock is None:
+            return self.begin(texts)
+        checked = FlowCheck(self._folders).run(texts)
+        rails, _ = self._rails(checked.config, self._embedding)
+        talk.brain.reload(checked.config, rails=rails, actions=_harmless(checked, clock))
         return checked.errors()
 
     async def say(self, text: str) -> TriedTurn:

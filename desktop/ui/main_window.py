@@ -28,6 +28,7 @@ from desktop.ui.avatar.widget import AvatarWidget
 from desktop.ui.controls import ControlBar, make_button
 from desktop.ui.devices import DeviceSigns
 from desktop.ui.dump import dump_widgets
+from desktop.ui.flow_editor.in_window import FlowEditorInWindow
 from desktop.ui.frames import FrameTicker, StallStats, StallWatch
 from desktop.ui.i18n import Translator
 from desktop.ui.menu import WindowMenu
@@ -98,6 +99,7 @@ class MainWindow(QMainWindow):
         self._watch = StallWatch(bridge.clock, self)
         self._lay_out()
         self._connect()
+        self.flow_editor = FlowEditorInWindow(self, bridge)
         self._apply_theme()
         self._apply_language()
 

@@ -1,0 +1,1 @@
+"""The flow editor: a dock with files, text, problems, graph and a try-out of unsaved flows."""

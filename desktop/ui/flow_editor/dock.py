@@ -1,0 +1,116 @@
+"""The dock that holds the flow editor. The editor itself is built when the dock is first shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent, QShowEvent
+from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QLabel, QWidget
+
+from desktop.flow_check import FlowFolders
+from desktop.ui import icons
+from desktop.ui.flow_editor.panel import FlowEditorPanel, real_try_out
+from desktop.ui.flow_editor.style import ICON_PX, editor_stylesheet, tool_button
+from desktop.ui.flow_editor.try_pane import MakeTryOut
+from desktop.ui.i18n import Translator
+from desktop.ui.theme import GRID_PX, Theme
+
+DOCK_WIDTH_PX = 110 * GRID_PX
+
+
+class FlowEditorDock(QDockWidget):
+    """`layers_changed`: the program may read its flows again. `stop_asked`: Escape in the floating dock."""
+
+    layers_changed = Signal()
+    stop_asked = Signal()
+
+    def __init__(
+        self,
+        folders: Callable[[], FlowFolders],
+        theme: Theme,
+        translator: Translator,
+        *,
+        make_try_out: MakeTryOut = real_try_out,
+    ) -> None:
+        """Start hidden and without an editor."""
+        super().__init__()
+        self.setObjectName("flowDock")
+        self._folders = folders
+        self._theme = theme
+        self._translator = translator
+        self._make_try_out = make_try_out
+        self._place: Mapping[str, object] = {}
+        self.panel: FlowEditorPanel | None = None
+        self.setAllowedAreas(Qt.DockWidgetArea.LeftDockWidgetArea | Qt.DockWidgetArea.RightDockWidgetArea)
+        translator.bind(self.setWindowTitle, "flows.title")
+        translator.bind(self.setAccessibleName, "flows.title")
+        self._title = QLabel()
+        self._title.setObjectName("flowDockTitle")
+        self._float = tool_button("flowDockFloat", "flows.float", translator)
+        self._close = tool_button("flowDockClose", "flows.close", translator)
+        self.setTitleBarWidget(self._make_title_bar())
+        self._float.clicked.connect(lambda: self.setFloating(not self.isFloating()))
+        self._close.clicked.connect(self.close)
+        theme.changed.connect(self._restyle)
+        translator.changed.connect(lambda: self._show_title(""))
+        self._restyle()
+        self._show_title("")
+        self.hide()
+
+    def open_panel(self) -> FlowEditorPanel:
+        """Return the editor, built if need be."""
+        if self.panel is None:
+            made = FlowEditorPanel(self._folders(), self._theme, self._translator, make_try_out=self._make_try_out)
+            made.restore_place(self._place)
+            made.layers_changed.connect(self.layers_changed)
+            made.title_changed.connect(self._show_title)
+            self.panel = made
+            self.setWidget(made)
+        return self.panel
+
+    def place(self) -> Mapping[str, object]:
+        """Return what is open, for the next start."""
+        return self.panel.place() if self.panel is not None else self._place
+
+    def restore_place(self, place: Mapping[str, object]) -> None:
+        """Open that when the dock is shown."""
+        self._place = place
+
+    def close_down(self) -> None:
+        """End the editor's threads; unsaved texts are kept as drafts."""
+        if self.panel is not None:
+            self.panel.close_down()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Build the editor when it is first seen."""
+        self.open_panel()
+        super().showEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape silences the character from the floating dock, too."""
+        if event.key() == Qt.Key.Key_Escape and self.isFloating():
+            self.stop_asked.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def _make_title_bar(self) -> QWidget:
+        bar = QWidget()
+        bar.setObjectName("flowTitleBar")
+        bar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        row = QHBoxLayout(bar)
+        row.setContentsMargins(2 * GRID_PX, GRID_PX // 2, GRID_PX, GRID_PX // 2)
+        row.addWidget(self._title, 1)
+        row.addWidget(self._float)
+        row.addWidget(self._close)
+        return bar
+
+    def _show_title(self, file: str) -> None:
+        title = self._translator.text("flows.title")
+        self._title.setText(f"{title} — {file}" if file else title)
+
+    def _restyle(self) -> None:
+        p = self._theme.palette
+        self.titleBarWidget().setStyleSheet(editor_stylesheet(p))
+        self._close.setIcon(icons.icon("close", p.ink, size_px=ICON_PX))
+        self._float.setIcon(icons.icon("flow_copy", p.ink, size_px=ICON_PX))

@@ -1,0 +1,563 @@
+"""The flow editor: what belongs together when a file is opened, changed, checked, saved and tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QWidget
+
+from desktop.flow_check import FlowFolders
+from desktop.flow_files import FileText, FlowFile, FlowFiles, Saved
+from desktop.flow_pack import FlowPack, export_pack, read_pack
+from desktop.try_out import TryOut, TryOutListener
+from desktop.ui.flow_editor.buffers import Buffer, Buffers, Key
+from desktop.ui.flow_editor.checking import CheckResult, check_job, schema_of
+from desktop.ui.flow_editor.completion import Completion, Vocabulary, complete
+from desktop.ui.flow_editor.outline import Graph, GraphNode, Outline
+from desktop.ui.flow_editor.panel_view import PanelView
+from desktop.ui.flow_editor.templates import insert_template
+from desktop.ui.flow_editor.try_pane import MakeTryOut, TryOutPort
+from desktop.ui.flow_editor.worker import FlowWorker
+from desktop.ui.i18n import Translator
+from desktop.ui.theme import Theme
+from orchestrator.flows.source import Problem
+
+_CHECK_DELAY_MS = 250
+_POLL_MS = 2000
+_NEW_FILE, _NEW_TESTS = "my_flows", "tests/my_tests"
+_TEST_TEXT = """\
+tests:
+  - name: what is tested
+    turns:
+      - user: hello
+        expect: {active_flow: null}
+"""
+
+
+def real_try_out(folders: FlowFolders, listener: TryOutListener) -> TryOut:
+    """Return a try-out with the local embedding model."""
+    return TryOut(folders, listener)
+
+
+class FlowEditorPanel(QWidget):
+    """Edits the user's layer. `layers_changed`: something was saved that the program can read again."""
+
+    layers_changed = Signal()
+    title_changed = Signal(str)
+
+    def __init__(
+        self, folders: FlowFolders, theme: Theme, translator: Translator, *, make_try_out: MakeTryOut = real_try_out
+    ) -> None:
+        """Build the widgets; files are read when the panel is shown."""
+        super().__init__()
+        self.setObjectName("flowEditor")
+        self._theme = theme
+        self._translator = translator
+        self._worker = FlowWorker(FlowFiles(folders), self)
+        self._try_out = TryOutPort(folders, make_try_out, self)
+        self._buffers = Buffers(theme, self)
+        self._current: Buffer | None = None
+        self._files: tuple[FlowFile, ...] = ()
+        self._words = Vocabulary()
+        self._outline = Outline()
+        self._problems: tuple[Problem, ...] = ()
+        self._version = 0
+        self._checked_version = -1
+        self._running: tuple[str | None, str | None] = (None, None)
+        self._is_listed = False
+        self._is_closed = False
+        self._wanted: Key | None = None
+        self.view = PanelView(self, theme, translator, self._complete, self._try_out, self._try_texts)
+        self._check_timer = self._timer(_CHECK_DELAY_MS, self._check, is_single=True)
+        self._poll_timer = self._timer(_POLL_MS, self._poll, is_single=False)
+        self._connect()
+
+    def _timer(self, interval_ms: int, act: Callable[[], None], *, is_single: bool) -> QTimer:
+        made = QTimer(self)
+        made.setInterval(interval_ms)
+        made.setSingleShot(is_single)
+        made.timeout.connect(act)
+        return made
+
+    def _connect(self) -> None:
+        view = self.view
+        view.files.file_chosen.connect(self.open_file)
+        view.outline.line_chosen.connect(self._on_line_chosen)
+        view.edit.place_changed.connect(self._on_place_changed)
+        view.edit.fix_asked.connect(self.fix_here)
+        view.problems.problem_chosen.connect(self.go_to_problem)
+        view.problems.fix_chosen.connect(self.apply_fix)
+        view.graph.step_chosen.connect(self._on_step_chosen)
+        view.try_pane.step_reached.connect(self._on_step_tried)
+        view.tests_pane.test_chosen.connect(self._on_test_chosen)
+        view.template_chosen.connect(self.add_template)
+        view.file_asked.connect(self.new_file)
+        view.save_asked.connect(self.save)
+        view.copy_asked.connect(self.copy_to_edit)
+        view.tests_asked.connect(self.run_tests)
+        view.import_chosen.connect(self.import_pack)
+        view.export_chosen.connect(self.export_pack)
+        view.discard_asked.connect(self.discard_draft)
+        view.problem_step_asked.connect(self._go_to_next_problem)
+        self._worker.failed.connect(self._on_failed)
+        self._theme.changed.connect(self._buffers.restyle)
+        self._translator.changed.connect(self._show_state)
+
+    # --- for the window --------------------------------------------------------------------------------
+
+    @property
+    def current(self) -> Buffer | None:
+        """The file that is open, or None."""
+        return self._current
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What the last check found, of the open file first."""
+        return self._problems
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether the problems in sight are those of the text in sight."""
+        return self._checked_version == self._version and self._current is not None
+
+    def show_running_step(self, flow: str | None, step: str | None) -> None:
+        """Light the step that the real conversation is at; None puts the light out."""
+        self._running = flow, step
+        self.view.graph.show_running(flow, step)
+
+    def place(self) -> dict[str, str]:
+        """Return which file is open, to be opened again at the next start."""
+        return {"layer": self._current.layer, "name": self._current.name} if self._current is not None else {}
+
+    def restore_place(self, place: Mapping[str, object]) -> None:
+        """Open the file of `place` when the panel is shown."""
+        layer, name = place.get("layer"), place.get("name")
+        if layer in ("user", "shipped") and isinstance(name, str):
+            self._wanted = str(layer), name
+
+    def close_down(self) -> None:
+        """Keep unsaved texts as drafts and end the threads. The panel can't be used any more."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for timer in (self._check_timer, self._poll_timer):
+            timer.stop()
+        for buffer in self._buffers.modified():
+            self._worker.run(partial(_keep_draft, buffer.name, buffer.text), lambda _: None)
+        self._try_out.stop()
+        self._worker.stop()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Read what there is."""
+        super().showEvent(event)
+        self._poll_timer.start()
+        self._poll()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Look at the disk no more while hidden."""
+        self._poll_timer.stop()
+        super().hideEvent(event)
+
+    # --- files -----------------------------------------------------------------------------------------
+
+    def open_file(self, layer: str, name: str, then: Callable[[], None] | None = None) -> None:
+        """Show a file, then call `then`."""
+        found = self._buffers.get((layer, name))
+        if found is not None:
+            self._show_buffer(found)
+            if then is not None:
+                then()
+            return
+
+        def put(text: FileText) -> None:
+            self._show_buffer(self._buffers.get((layer, name)) or self._buffers.put(layer, name, text))
+            if then is not None:
+                then()
+
+        self._worker.run(lambda files: files.read(name, layer), put)
+
+    def new_file(self, kind: str = "flows") -> Buffer:
+        """Open a new file; it is on disk once it is saved. `kind` is flows or tests."""
+        stem, text = (_NEW_TESTS, _TEST_TEXT) if kind == "tests" else (_NEW_FILE, "")
+        taken = {f.name for f in self._files if f.layer == "user"} | {n for _, n in self._buffers_keys()}
+        number, name = 1, f"{stem}.yml"
+        while name in taken:
+            number += 1
+            name = f"{stem}_{number}.yml"
+        buffer = self._buffers.put("user", name, FileText(text=text, stamp=None))
+        buffer.document.setModified(True)
+        self._show_buffer(buffer)
+        return buffer
+
+    def _buffers_keys(self) -> list[Key]:
+        return [b.key for b in self._buffers.modified()]
+
+    def copy_to_edit(self) -> None:
+        """Copy the shipped file in sight into the user's layer and open the copy."""
+        buffer = self._current
+        if buffer is None or buffer.is_editable:
+            return
+        self._worker.run(lambda files: files.copy_to_edit(buffer.name), lambda name: self.open_file("user", name))
+        self._poll()
+
+    def save(self, *, force: bool = False) -> None:
+        """Save the open file; a faulty one becomes a draft."""
+        buffer = self._current
+        if buffer is None or not buffer.is_editable:
+            return
+        text, force = buffer.text, force or buffer.is_forced
+        self.view.say("flows.status.saving")
+
+        def done(saved: Saved) -> None:
+            self._on_saved(buffer, text, saved)
+
+        self._worker.run(lambda files: files.save(buffer.name, text, stamp=buffer.stamp, force=force), done)
+
+    def _on_saved(self, buffer: Buffer, text: str, saved: Saved) -> None:
+        if saved.state == "conflict":
+            buffer.is_conflict = True
+            self.view.say("flows.status.conflict")
+        else:
+            buffer.stamp, buffer.is_draft = saved.stamp, saved.state == "draft"
+            buffer.is_forced = buffer.is_conflict = False
+            if buffer.text == text:
+                buffer.document.setModified(False)
+            if saved.state == "draft":
+                self.view.say("flows.status.draft", count=len(saved.problems))
+            else:
+                self.view.say(
+                    "flows.status.saved" if saved.reloads else "flows.status.saved_not_used", name=buffer.name
+                )
+        if saved.state == "saved" and saved.reloads:
+            self.layers_changed.emit()
+        self._poll()
+        self._show_state()
+        self._ask_check()
+
+    def discard_draft(self) -> None:
+        """Forget the draft and go back to the file in force; a file that was only a draft is closed."""
+        buffer = self._current
+        if buffer is None or not buffer.is_editable:
+            return
+        self._worker.run(lambda files: files.discard_draft(buffer.name), lambda _: self._reopen(buffer))
+
+    def _reopen(self, buffer: Buffer) -> None:
+        if buffer.stamp is None:
+            self._leave(buffer)
+            return
+
+        def put(text: FileText) -> None:
+            self._show_buffer(self._buffers.put(buffer.layer, buffer.name, text))
+            self.view.say("flows.status.loaded", name=buffer.name)
+
+        self._worker.run(lambda files: files.read(buffer.name, buffer.layer), put)
+
+    def _leave(self, buffer: Buffer) -> None:
+        if self._current is buffer:
+            self._current = None
+            self.view.show_nothing()
+        self._buffers.drop(buffer.key)
+        self._poll()
+        self._show_state()
+
+    def _poll(self) -> None:
+        """Look at the disk: what files there are, and whether another program changed the open one."""
+        buffer = self._current
+        key = buffer.key if buffer is not None else None
+
+        def look(files: FlowFiles) -> tuple[tuple[FlowFile, ...], str | None]:
+            return files.files(), files.stamp(key[1], key[0]) if key is not None else None
+
+        def done(found: tuple[tuple[FlowFile, ...], str | None]) -> None:
+            self._on_polled(found[0], key, found[1])
+
+        self._worker.run(look, done, key="poll")
+
+    def _on_polled(self, files: tuple[FlowFile, ...], key: Key | None, stamp: str | None) -> None:
+        is_first, self._is_listed = not self._is_listed, True
+        if files != self._files or is_first:
+            self._files = files
+            self._show_state()
+        buffer = self._current
+        if is_first and buffer is None:
+            self._open_something()
+        elif buffer is not None and buffer.key == key and stamp != buffer.stamp and not buffer.is_forced:
+            if stamp is not None and not buffer.is_unsaved and not buffer.is_draft:
+                self._reopen(buffer)
+            elif not buffer.is_conflict:
+                buffer.is_conflict = True
+                self._show_state()
+
+    def _open_something(self) -> None:
+        known = {(f.layer, f.name) for f in self._files}
+        own = [(f.layer, f.name) for f in self._files if f.layer == "user"]
+        wanted = self._wanted if self._wanted in known else None
+        if wanted is None and own:
+            wanted = own[0]
+        if wanted is not None:
+            self.open_file(*wanted)
+
+    # --- the text --------------------------------------------------------------------------------------
+
+    def _show_buffer(self, buffer: Buffer) -> None:
+        edit = self.view.edit
+        former = self._current
+        if former is not None and former is not buffer:
+            former.place, former.scroll = edit.textCursor().position(), edit.verticalScrollBar().value()
+            former.document.contentsChanged.disconnect(self._ask_check)
+            former.document.modificationChanged.disconnect(self._on_modified)
+        if former is not buffer:
+            self._current = buffer
+            self._outline = Outline()
+            self.view.show_document(
+                buffer.document, is_editable=buffer.is_editable, place=buffer.place, scroll=buffer.scroll
+            )
+            buffer.document.contentsChanged.connect(self._ask_check)
+            buffer.document.modificationChanged.connect(self._on_modified)
+        self._show_problems(())
+        self._show_state()
+        self._ask_check(is_now=True)
+
+    def _on_modified(self, _: bool) -> None:
+        self._show_state()
+
+    def _ask_check(self, *, is_now: bool = False) -> None:
+        self._version += 1
+        if is_now:
+            self._check()
+        else:
+            self._check_timer.start()
+
+    def _check(self) -> None:
+        buffer = self._current
+        if buffer is None or self._is_closed:
+            return
+        version, texts, text, label = self._version, self._buffers.unsaved(), buffer.text, buffer.label
+        self._worker.run(lambda files: check_job(files, version, texts, label, text), self._on_checked, key="check")
+
+    def _on_checked(self, result: CheckResult) -> None:
+        if result.version != self._version or self._current is None:
+            return
+        self._checked_version = result.version
+        self._words = result.words
+        if result.outline.items or not result.problems:
+            # While a text is no YAML for a moment, its last picture stays.
+            self._outline = result.outline
+        self.view.outline.show_outline(self._outline)
+        label = self._current.label
+        mine = [p for p in result.problems if p.file == label]
+        others = [p for p in result.problems if p.file != label and p.severity == "error"]
+        self._show_problems((*mine, *others))
+        self._on_place_changed(*self.view.edit.place())
+
+    def _show_problems(self, problems: Sequence[Problem]) -> None:
+        self._problems = tuple(problems)
+        label = self._current.label if self._current is not None else ""
+        self.view.edit.show_problems([p for p in problems if p.file == label])
+        self.view.problems.show_problems(problems)
+        self.view.show_counts(problems)
+
+    def _complete(self, text: str, line: int, col: int) -> Completion:
+        kind = self._current.kind if self._current is not None else "flows"
+        return complete(text, line, col, schema_of(kind), self._words)
+
+    def _on_place_changed(self, line: int, col: int) -> None:
+        view = self.view
+        view.show_place(line, col)
+        graph = self._outline.graph_at(line) or (
+            None if view.graph.graph in self._outline.graphs else self._first_graph()
+        )
+        if graph is not None or not self._outline.graphs:
+            view.graph.show_graph(graph)
+            view.graph.show_running(*self._running)
+        view.graph.show_line(line)
+
+    def _first_graph(self) -> Graph | None:
+        return self._outline.graphs[0] if self._outline.graphs else None
+
+    def _on_line_chosen(self, line: int) -> None:
+        self.view.edit.go_to(line)
+        self.view.edit.setFocus()
+
+    def _on_step_chosen(self, node: GraphNode) -> None:
+        self.view.edit.go_to(node.line)
+        self.view.edit.show_lines(node.line, node.end_line)
+
+    # --- problems --------------------------------------------------------------------------------------
+
+    def go_to_problem(self, problem: Problem) -> None:
+        """Show the place of a problem, in whichever file it is."""
+        edit = self.view.edit
+        layer, name = ("shipped", problem.file.partition("/")[2]) if problem.file.startswith("shipped/") else (
+            "user", problem.file)  # fmt: skip
+
+        def show() -> None:
+            end = problem.end if problem.end[0] == problem.line else None
+            edit.go_to(problem.line, problem.col, end)
+            edit.setFocus()
+
+        if (layer, name) in {(f.layer, f.name) for f in self._files} or self._buffers.get((layer, name)) is not None:
+            self.open_file(layer, name, show)
+
+    def _go_to_next_problem(self, step: int) -> None:
+        label = self._current.label if self._current is not None else ""
+        mine = sorted((p for p in self._problems if p.file == label), key=lambda p: (p.line, p.col))
+        if not mine:
+            return
+        here = self.view.edit.place()
+        if step > 0:
+            chosen = next((p for p in mine if p.line > here[0]), mine[0])
+        else:
+            chosen = next((p for p in reversed(mine) if p.line < here[0]), mine[-1])
+        self.go_to_problem(chosen)
+
+    def apply_fix(self, problem: Problem) -> None:
+        """Put a problem's suggestion in its place."""
+        buffer = self._current
+        if buffer is None or not buffer.is_editable or problem.file != buffer.label or problem.suggestion is None:
+            return
+        if problem.end[0] != problem.line or not self.is_checked:
+            return
+        cursor = self.view.edit.cursor_at((problem.line, problem.col), problem.end)
+        old = cursor.selectedText()
+        is_quoted = len(old) > 1 and old[0] == old[-1] and old[0] in "\"'"
+        cursor.insertText(f"{old[0]}{problem.suggestion}{old[0]}" if is_quoted else problem.suggestion)
+        self.view.edit.setFocus()
+
+    def fix_here(self) -> None:
+        """Apply the suggestion for the cursor's line, if there is one."""
+        line, _ = self.view.edit.place()
+        found = next((p for p in self.view.edit.problems_at(line) if p.suggestion), None)
+        if found is not None:
+            self.apply_fix(found)
+
+    # --- templates, packs, trying ----------------------------------------------------------------------
+
+    def add_template(self, kind: str) -> None:
+        """Put a template into the open file, or into a new one if that can't hold it."""
+        buffer = self._current
+        if buffer is None or not buffer.is_editable or buffer.kind != "flows":
+            buffer = self.new_file()
+        words = self._words
+        taken = {*words.slots, *words.flows, *words.intents, *words.messages, *words.rails}
+        found = insert_template(buffer.text, kind, taken | {i.id for i in self._outline.items})
+        self.view.replace_text(found.text)
+        self.view.edit.go_to(found.line)
+        self.view.edit.show_lines(found.line, found.end_line)
+        self.view.edit.setFocus()
+
+    def import_pack(self, path: str) -> None:
+        """Read a flow pack; asks before it replaces files of the user's."""
+
+        def done(pack: FlowPack) -> None:
+            if not pack.clashes:
+                self._install(pack)
+                return
+            names = ", ".join(pack.clashes)
+            self.view.banner.say(
+                "flows.banner.clash", ("flows.banner.replace", lambda: self._install(pack)),
+                ("flows.banner.cancel", self._show_state), is_warning=True, names=names,
+            )  # fmt: skip
+
+        self._worker.run(lambda files: read_pack(Path(path), files), done)
+
+    def _install(self, pack: FlowPack) -> None:
+        def done(saved: Saved) -> None:
+            for name in pack.texts:
+                found = self._buffers.get(("user", name))
+                if found is not None and found is not self._current:
+                    self._buffers.drop(found.key)
+            key = "flows.status.imported" if saved.state == "saved" else "flows.status.imported_drafts"
+            self.view.say(key, count=len(pack.texts))
+            if saved.reloads:
+                self.layers_changed.emit()
+            self._poll()
+            first = next(iter(pack.texts))
+            current = self._buffers.get(("user", first))
+            if current is not None:
+                self._reopen(current)
+            else:
+                self.open_file("user", first)
+
+        self._worker.run(lambda files: files.save_all(pack.texts), done)
+
+    def export_pack(self, path: str) -> None:
+        """Write the user's files into a zip file."""
+        self._worker.run(
+            lambda files: export_pack(files, Path(path)),
+            lambda count: self.view.say("flows.status.exported", count=count),
+        )
+
+    def run_tests(self) -> None:
+        """Run the tests of the user's layer on the unsaved texts."""
+        self.view.show_tests()
+        self._try_out.session.run_tests(self._buffers.unsaved())
+
+    def _try_texts(self) -> tuple[int, Mapping[str, str]]:
+        texts = self._buffers.unsaved()
+        return hash(tuple(sorted(texts.items()))), texts
+
+    def _on_step_tried(self, flow: str | None, step: str | None) -> None:
+        self.show_running_step(flow, step)
+
+    def _on_test_chosen(self, file: str, line: int) -> None:
+        self.open_file("user", file, lambda: self.view.edit.go_to(line))
+
+    # --- what is shown ---------------------------------------------------------------------------------
+
+    def _show_state(self) -> None:
+        buffer = self._current
+        unsaved = {b.name for b in self._buffers.modified()}
+        current = buffer.key if buffer is not None else ("", "")
+        files = self._files
+        extra = [n for n in unsaved if ("user", n) not in {(f.layer, f.name) for f in files}]
+        shown = (*(FlowFile(name=n, layer="user", kind="flows") for n in sorted(extra)), *files)
+        self.view.show_files(shown, unsaved, current)
+        self.view.show_abilities(buffer)
+        title = "" if buffer is None else f"{'● ' if buffer.is_unsaved else ''}{buffer.name}"
+        self.title_changed.emit(title)
+        self._show_banner(buffer)
+
+    def _show_banner(self, buffer: Buffer | None) -> None:
+        banner = self.view.banner
+        if buffer is None:
+            banner.say(None)
+        elif not buffer.is_editable:
+            banner.say("flows.banner.shipped", ("flows.copy", self.copy_to_edit))
+        elif buffer.is_conflict:
+            banner.say(
+                "flows.banner.conflict", ("flows.banner.load", lambda: self._load_theirs(buffer)),
+                ("flows.banner.keep", lambda: self._keep_mine(buffer)), is_warning=True,
+            )  # fmt: skip
+        elif buffer.is_draft:
+            banner.say("flows.banner.draft", ("flows.banner.discard", self.discard_draft), is_warning=True)
+        else:
+            banner.say(None)
+
+    def _load_theirs(self, buffer: Buffer) -> None:
+        self._worker.run(lambda files: files.discard_draft(buffer.name), lambda _: self._load_from_disk(buffer))
+
+    def _load_from_disk(self, buffer: Buffer) -> None:
+        def look(files: FlowFiles) -> str | None:
+            return files.stamp(buffer.name)
+
+        def done(stamp: str | None) -> None:
+            buffer.stamp = stamp
+            self._reopen(buffer)
+
+        self._worker.run(look, done)
+
+    def _keep_mine(self, buffer: Buffer) -> None:
+        buffer.is_conflict, buffer.is_forced = False, True
+        self._show_state()
+
+    def _on_failed(self, text: str) -> None:
+        self.view.say_text(text)
+
+
+def _keep_draft(name: str, text: str, files: FlowFiles) -> None:
+    files.keep_draft(name, text)
