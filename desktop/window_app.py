@@ -7,8 +7,9 @@ import os
 import signal
 import sys
 import threading
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QLocale, QTimer
 from PySide6.QtWidgets import QApplication
@@ -16,6 +17,7 @@ from PySide6.QtWidgets import QApplication
 from desktop.bridge import Bridge
 from desktop.control_channel import ControlChannel, print_ack
 from desktop.event_view import EventInbox
+from desktop.flow_check import FlowFolders
 from desktop.options import RunOptions
 from desktop.prompt_record import PromptRecord
 from desktop.settings import Settings
@@ -25,6 +27,7 @@ from desktop.ui.panels import Panels, keep_choice
 from orchestrator.clock import Clock, SystemClock
 from orchestrator.contracts.commands import Command, Quit
 from orchestrator.contracts.errors import MynahError
+from orchestrator.contracts.events import FlowStateChanged, json_name
 from orchestrator.contracts.views import NoticeView, StateView
 
 if TYPE_CHECKING:
@@ -32,6 +35,9 @@ if TYPE_CHECKING:
     from desktop.window_loader import Loaded
 
 log = logging.getLogger(__name__)
+
+PLACES_FILE = "window.json"
+"""Where window and docks were, in the data folder."""
 
 _SIGNAL_POLL_MS = 100
 _STOP_LIMIT_S = 2.8
@@ -53,11 +59,19 @@ def window_look(settings: Settings) -> WindowLook:
     return WindowLook(language=language, theme=theme, reduced_motion=settings.reduced_motion)
 
 
+def with_user_layer(options: RunOptions) -> RunOptions:
+    """Return options that read the user's flow folder also if it does not exist yet: the editor may make it."""
+    if len(options.flow_layers) > 1:
+        return options
+    return replace(options, flow_layers=(*options.flow_layers, options.data / "flows"))
+
+
 class WindowProgram:
     """The window and, once it is loaded, the conversation behind it. Lives on the GUI thread."""
 
     def __init__(self, options: RunOptions, clock: Clock) -> None:
         """Make the window; `start` begins to load."""
+        options = with_user_layer(options)
         self._options = options
         self._clock = clock
         self._program: RunningProgram | None = None
@@ -69,6 +83,10 @@ class WindowProgram:
         self.bridge = Bridge(clock, commands=self, level_db=self._level_db, on_stop_now=self._stop_now)
         self.window: MainWindow = create_window(self.bridge, window_look(options.settings))
         self.window.setting_changed.connect(self._on_setting_changed)
+        folders = FlowFolders(
+            shipped=options.flow_layers[0], user=options.flow_layers[-1], actions=options.data / "actions"
+        )
+        self.window.flow_editor.configure(folders, options.data / PLACES_FILE)
         self.settings = SettingsService(options.data, options.settings, clock)
         self.inbox, self.prompts = EventInbox(), PromptRecord()
         self.panels = Panels(self.window, self.bridge, self.settings, self.inbox, self.prompts)
@@ -135,6 +153,7 @@ class WindowProgram:
             self._assembly = assembly
             waiting, self._waiting = self._waiting, []
         self.settings.attach(loaded.door)
+        assembly.event_log.add_tap(self._on_record)
         self.bridge.attach(events=loaded.painted, staleness=assembly.generations)
         for command in waiting:
             program.submit(command)
@@ -159,6 +178,13 @@ class WindowProgram:
                 self._waiting = [*self._waiting[-15:], command]
                 return True
         return program.submit(command)
+
+    def _on_record(self, record: Mapping[str, Any]) -> None:
+        """Light the running step in the flow editor. Called under the event log's lock: it must not wait."""
+        if record.get("type") == FlowStateChanged.TYPE:
+            payload = record.get("payload") or {}
+            flow, step = payload.get(json_name("active_task")), payload.get("step")
+            self.bridge.call(lambda: self.window.flow_editor.show_running(flow, step))
 
     def _on_setting_changed(self, key: str, value: object) -> None:
         """Keep what was chosen in the window for the next start."""

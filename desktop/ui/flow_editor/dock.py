@@ -41,6 +41,7 @@ class FlowEditorDock(QDockWidget):
         self._translator = translator
         self._make_try_out = make_try_out
         self._place: Mapping[str, object] = {}
+        self._running: tuple[str | None, str | None] = (None, None)
         self.panel: FlowEditorPanel | None = None
         self.setAllowedAreas(Qt.DockWidgetArea.LeftDockWidgetArea | Qt.DockWidgetArea.RightDockWidgetArea)
         translator.bind(self.setWindowTitle, "flows.title")
@@ -65,9 +66,16 @@ class FlowEditorDock(QDockWidget):
             made.restore_place(self._place)
             made.layers_changed.connect(self.layers_changed)
             made.title_changed.connect(self._show_title)
+            made.show_running_step(*self._running)
             self.panel = made
             self.setWidget(made)
         return self.panel
+
+    def show_running(self, flow: str | None, step: str | None) -> None:
+        """Light the step that the conversation is at."""
+        self._running = flow, step
+        if self.panel is not None:
+            self.panel.show_running_step(flow, step)
 
     def place(self) -> Mapping[str, object]:
         """Return what is open, for the next start."""

@@ -66,8 +66,11 @@ class FileList(QTreeWidget):
             for file in mine:
                 is_unsaved = layer == "user" and file.name in self._unsaved
                 suffix = text("flows.files.draft") if file.has_draft else ""
-                item = QTreeWidgetItem([f"{'● ' if is_unsaved else ''}{file.name}{suffix}"])
-                item.setIcon(0, icons.icon("flow_file" if layer == "user" else "flow_lock", p.muted, size_px=ICON_PX))
+                item = QTreeWidgetItem([f"{'• ' if is_unsaved else ''}{file.name}{suffix}"])
+                name = "flow_file" if layer == "user" else "flow_lock"
+                icon = icons.icon(name, p.muted, size_px=ICON_PX)
+                icon.addPixmap(icons.pixmap(name, p.on_primary, ICON_PX, 2.0), icon.Mode.Selected)
+                item.setIcon(0, icon)
                 item.setData(0, _ROLE, (layer, file.name))
                 item.setToolTip(0, text(f"flows.kind.{file.kind}", name=file.name))
                 group.addChild(item)

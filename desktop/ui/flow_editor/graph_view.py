@@ -244,7 +244,8 @@ class GraphView(QGraphicsView):
             number = seen.setdefault((edge.source, edge.target), 0)
             seen[edge.source, edge.target] += 1
             is_up = (edge.source, edge.target) in layout.backward
-            path = _path(places[edge.source], places[edge.target], is_up=is_up, number=number)
+            far = layout.cells[edge.target][0] - layout.cells[edge.source][0] > 1
+            path = _path(places[edge.source], places[edge.target], is_up=is_up, is_far=far, number=number)
             self.scene().addItem(LinkItem(edge, label, path, self._palette))
         self.setSceneRect(self.scene().itemsBoundingRect().adjusted(-16, -16, 16, 16))
         self._light()
@@ -327,7 +328,7 @@ def _corner(layout: Layout, node: str) -> QPointF:
     return QPointF((at - (size - 1) / 2) * (_WIDTH + _GAP_X), row * (_HEIGHT + _GAP_Y))
 
 
-def _path(source: QPointF, target: QPointF, *, is_up: bool, number: int) -> QPainterPath:
+def _path(source: QPointF, target: QPointF, *, is_up: bool, is_far: bool, number: int) -> QPainterPath:
     shift = number * 24.0
     if is_up:
         # A link back goes round the right side.
@@ -336,6 +337,14 @@ def _path(source: QPointF, target: QPointF, *, is_up: bool, number: int) -> QPai
         bulge = max(begin.x(), end.x()) + _GAP_X + shift
         path = QPainterPath(begin)
         path.cubicTo(QPointF(bulge, begin.y()), QPointF(bulge, end.y()), end)
+        return path
+    if is_far and abs(source.x() - target.x()) < _WIDTH:
+        # A link over a row of steps goes round them on the left.
+        begin = QPointF(source.x(), source.y() + _HEIGHT / 2)
+        end = QPointF(target.x(), target.y() + _HEIGHT / 2)
+        bulge = min(begin.x(), end.x()) - _GAP_X * 1.6 - shift
+        path = QPainterPath(begin)
+        path.cubicTo(QPointF(bulge, begin.y() + _HEIGHT), QPointF(bulge, end.y() - _HEIGHT), end)
         return path
     begin = QPointF(source.x() + _WIDTH / 2 + shift, source.y() + _HEIGHT)
     end = QPointF(target.x() + _WIDTH / 2 + shift, target.y())

@@ -72,6 +72,10 @@ class FlowEditorInWindow(QObject):
         dock.show()
         dock.open_panel().view.focus()
 
+    def show_running(self, flow: str | None, step: str | None) -> None:
+        """Light the step that the conversation is at; None puts the light out."""
+        self.dock.show_running(flow, step)
+
     def places(self) -> dict[str, object]:
         """Return where window and docks are, in plain values."""
         window = self._window

@@ -68,6 +68,7 @@ class FlowEditorPanel(QWidget):
         self._version = 0
         self._checked_version = -1
         self._running: tuple[str | None, str | None] = (None, None)
+        self._tried: tuple[str | None, str | None] = (None, None)
         self._is_listed = False
         self._is_closed = False
         self._wanted: Key | None = None
@@ -127,7 +128,7 @@ class FlowEditorPanel(QWidget):
     def show_running_step(self, flow: str | None, step: str | None) -> None:
         """Light the step that the real conversation is at; None puts the light out."""
         self._running = flow, step
-        self.view.graph.show_running(flow, step)
+        self._light()
 
     def place(self) -> dict[str, str]:
         """Return which file is open, to be opened again at the next start."""
@@ -373,7 +374,7 @@ class FlowEditorPanel(QWidget):
         )
         if graph is not None or not self._outline.graphs:
             view.graph.show_graph(graph)
-            view.graph.show_running(*self._running)
+            self._light()
         view.graph.show_line(line)
 
     def _first_graph(self) -> Graph | None:
@@ -502,7 +503,12 @@ class FlowEditorPanel(QWidget):
         return hash(tuple(sorted(texts.items()))), texts
 
     def _on_step_tried(self, flow: str | None, step: str | None) -> None:
-        self.show_running_step(flow, step)
+        # While something is tried its step is lit; after that the real conversation's again.
+        self._tried = flow, step
+        self._light()
+
+    def _light(self) -> None:
+        self.view.graph.show_running(*(self._tried if self._tried[0] is not None else self._running))
 
     def _on_test_chosen(self, file: str, line: int) -> None:
         self.open_file("user", file, lambda: self.view.edit.go_to(line))
@@ -518,7 +524,7 @@ class FlowEditorPanel(QWidget):
         shown = (*(FlowFile(name=n, layer="user", kind="flows") for n in sorted(extra)), *files)
         self.view.show_files(shown, unsaved, current)
         self.view.show_abilities(buffer)
-        title = "" if buffer is None else f"{'● ' if buffer.is_unsaved else ''}{buffer.name}"
+        title = "" if buffer is None else f"{'• ' if buffer.is_unsaved else ''}{buffer.name}"
         self.title_changed.emit(title)
         self._show_banner(buffer)
 

@@ -64,7 +64,9 @@ class ProblemList(QTreeWidget):
             is_error = problem.severity == "error"
             item = QTreeWidgetItem([f"{problem.file}:{problem.line}:{problem.col}", problem.message, ""])
             name = "error" if is_error else "warning"
-            item.setIcon(0, icons.icon(name, p.danger if is_error else p.warning, size_px=ICON_PX))
+            icon = icons.icon(name, p.danger if is_error else p.warning, size_px=ICON_PX)
+            icon.addPixmap(icons.pixmap(name, p.on_primary, ICON_PX, 2.0), icon.Mode.Selected)
+            item.setIcon(0, icon)
             kind = self._translator.text(f"flows.severity.{name}")
             item.setData(0, Qt.ItemDataRole.AccessibleTextRole, f"{kind}: {problem.file}, {problem.line}")
             item.setData(0, _ROLE, number)
