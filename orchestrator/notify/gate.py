@@ -46,6 +46,7 @@ class NotificationGate:
         self._on_spoken = on_spoken
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
         self._expiry: asyncio.TimerHandle | None = None
+        self._held: set[str] = set()
         self._is_closed = False
         bus.subscribe(NotifyRequested, self._on_notify)
         conversation.idle_hooks.append(self.try_to_speak)
@@ -61,6 +62,7 @@ class NotificationGate:
         if twin is not None:
             self._say_state(twin, "coalesced", "same" if twin == request.id else f"twin of {request.id}")
             del self._waiting[twin]
+        self._held.discard(request.id)
         self._waiting[request.id] = _Waiting(
             request=request, expires_at_s=envelope.expires_at_s, score=envelope.priority_score
         )
@@ -78,16 +80,22 @@ class NotificationGate:
         key = max(self._waiting, key=lambda k: (self._waiting[k].score, -list(self._waiting).index(k)))
         item = self._waiting[key]
         if self._conversation.is_user_busy:
-            self._say_state(key, "held", "user_speaking")
-            self._arm_expiry()
+            self._hold("user_speaking")
             return
         active = self._turns.active
         if active is not None and not (item.request.urgent and self._may_hold(active)):
-            self._say_state(key, "held", "output_busy")
-            self._arm_expiry()
+            self._hold("output_busy")
             return
         del self._waiting[key]
         self._say(item, active)
+
+    def _hold(self, because: str) -> None:
+        """Say of each that waits, once, that it is held."""
+        for key in self._waiting:
+            if key not in self._held:
+                self._say_state(key, "held", because)
+        self._held = set(self._waiting)
+        self._arm_expiry()
 
     @staticmethod
     def _may_hold(active: Generation) -> bool:

@@ -85,6 +85,14 @@ NEIGHBOUR = {
     Lane.CONTEXT: "device:state",
     Lane.BACKGROUND: "tts:first_pcm",
 }
+OTHER_NEIGHBOUR = {
+    "output:duck": "input:speech",
+    "output:unduck": "input:speech",
+    "input:object": "input:user",
+    "external:event": "notify",
+    "device:state": "output:state",
+    "tts:first_pcm": "memory:write",
+}
 CELLS = [(name, cell) for name in DEFAULT_ROWS for cell in _CELLS if cell in _MEANINGFUL.get(name, {"class", "score"})]
 
 
@@ -193,8 +201,7 @@ def look_score(session: Session, name: str, change: Callable[[dict[str, Any]], N
     lane = row.lane
     neighbour = NEIGHBOUR[lane]
     if DEFAULT_ROWS[neighbour].score == row.score:
-        neighbour = {"output:duck": "input:speech", "output:unduck": "input:speech", "input:object": "input:user", "external:event": "notify",
-                     "device:state": "output:state", "tts:first_pcm": "memory:write"}[name]  # fmt: skip
+        neighbour = OTHER_NEIGHBOUR[name]
     extra = {"context:update": {"lane": "active_generation", "score": 450}} if lane is Lane.ACTIVE_GENERATION else {}
     rival = 450 if extra else DEFAULT_ROWS[neighbour].score
     session.set(extra) if extra else None
@@ -203,7 +210,7 @@ def look_score(session: Session, name: str, change: Callable[[dict[str, Any]], N
         found = []
         for names in ((name, neighbour), (neighbour, name)):
             _ready(session, name)
-            found.append([record["source"] for record in session.post(*names)][0])
+            found.append(next(record["source"] for record in session.post(*names)))
         assert found[0] == found[1], "the order of arrival does not matter"
         return found
 

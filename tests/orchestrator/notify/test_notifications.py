@@ -1,0 +1,211 @@
+"""Whether and when a notification is said, and reminders that outlive the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from rigs.conversation_rig import ConversationRig, letters
+
+from orchestrator.contracts.commands import Notify
+from orchestrator.contracts.dialogue import Reminder
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[ConversationRig]:
+    rig = ConversationRig(tmp_path / "r.db")
+    yield rig
+    rig.finish_everything()
+    rig.check()
+    rig.close()
+    rig.check()
+    rig.dispose()
+
+
+def notify(rig: ConversationRig, name: str, text: str, *, urgent: bool = False, expires_s: float | None = None) -> None:
+    rig.do(lambda: rig.core.handle(Notify(id=name, text=text, urgent=urgent, expires_s=expires_s)))
+
+
+def states(rig: ConversationRig, name: str) -> list[str]:
+    return [p["state"] for p in rig.payloads("notify:state") if p["id"] == name]
+
+
+def test_it_is_said_at_once_when_nobody_speaks(rig: ConversationRig) -> None:
+    notify(rig, "n", "the kettle boils.")
+    assert rig.until(rig.is_quiet)
+    assert rig.words_sounded() == "the kettle boils."
+    assert states(rig, "n") == ["due", "spoken"]
+    assert rig.answers()[-1]["text"] == "the kettle boils."
+
+
+def test_it_waits_while_the_character_speaks(rig: ConversationRig) -> None:
+    sentence = rig.sentence(8)
+    rig.ask("tell me", sentence)
+    notify(rig, "n", "the kettle boils.")
+    assert states(rig, "n") == ["due", "held"]
+    assert rig.until(rig.is_quiet)
+    assert letters(rig.words_sounded()) == letters(sentence + "the kettle boils.")
+    assert states(rig, "n")[-1] == "spoken"
+
+
+@pytest.mark.parametrize("urgent", [False, True])
+def test_it_waits_while_the_user_speaks_even_when_urgent(rig: ConversationRig, urgent: bool) -> None:
+    rig.begin_to_speak()
+    notify(rig, "n", "the kettle boils.", urgent=urgent)
+    rig.seconds(2.0)
+    assert states(rig, "n") == ["due", "held"]
+    assert rig.words_sounded() == ""
+    rig.finish_utterance("", rejected=True)
+    assert rig.until(lambda: states(rig, "n")[-1] == "spoken", 5.0), "nothing was said, so now there is room"
+
+
+def test_an_urgent_one_holds_the_answer_which_goes_on(rig: ConversationRig) -> None:
+    sentences = (rig.sentence(), rig.sentence(), rig.sentence())
+    rig.ask("tell me", *sentences)
+    assert rig.until(lambda: len(rig.complete_words) >= 3)
+    notify(rig, "n", "the house burns.", urgent=True)
+    assert rig.until(rig.is_quiet)
+    before, notice, after = rig.words_sounded().partition("the house burns.")
+    assert notice and before and after
+    assert letters(before + after) == letters("".join(sentences))
+    assert len(rig.of("llm:call")) == 1
+    assert rig.voice.calls == len(rig.intents)
+    assert [p["text"] for p in rig.answers()] == ["the house burns.", "".join(sentences).strip()]
+
+
+def test_an_urgent_one_holds_a_shown_answer_too(rig: ConversationRig) -> None:
+    rig.mute(True)
+    sentence = rig.sentence(8)
+    rig.ask("tell me", sentence)
+    rig.seconds(1.0)
+    notify(rig, "n", "the house burns.", urgent=True)
+    assert rig.until(rig.is_quiet)
+    assert [p["text"] for p in rig.answers()] == ["the house burns.", sentence.strip()]
+    rig.mute(False)
+
+
+def test_words_over_an_urgent_notice_end_it_and_the_answer_behind_it(rig: ConversationRig) -> None:
+    rig.ask("tell me", rig.sentence(), rig.sentence())
+    assert rig.until(lambda: len(rig.complete_words) >= 3)
+    notify(rig, "n", "the house burns and so does the barn behind it.", urgent=True)
+    assert rig.until(lambda: "burns" in rig.words_sounded(), 5.0)
+    rig.say("tell me about trains")
+    rig.advance(3)
+    assert rig.inputs[-1].text == "tell me about trains"
+    assert [p["status"] for p in rig.answers()] == ["interrupted", "interrupted"]
+    assert states(rig, "n")[-1] == "spoken", "some of it was heard"
+
+
+def test_the_user_comes_before_its_first_sound_and_it_waits_again(rig: ConversationRig) -> None:
+    notify(rig, "n", "the kettle boils.")
+    rig.plans.append((("say", "about trains."),))
+    rig.type("tell me about trains")
+    assert rig.until(rig.is_quiet)
+    assert rig.words_sounded().startswith("about trains.")
+    assert rig.until(lambda: states(rig, "n")[-1] == "spoken", 5.0)
+    assert [entry["text"] for entry in rig.stored() if entry["role"] == "user"] == ["tell me about trains"]
+
+
+@pytest.mark.parametrize(("second", "text"), [("n1", "the kettle boils."), ("n2", "the kettle boils.")])
+def test_twins_are_one(rig: ConversationRig, second: str, text: str) -> None:
+    rig.ask("tell me", rig.sentence(8))
+    notify(rig, "n1", "the kettle boils.")
+    notify(rig, second, text)
+    assert rig.until(rig.is_quiet)
+    assert rig.words_sounded().count("the kettle boils.") == 1
+    assert [p["state"] for p in rig.payloads("notify:state")].count("coalesced") == 1
+
+
+def test_one_that_makes_no_sense_any_more_expires(rig: ConversationRig) -> None:
+    rig.type("tell me")
+    rig.until(lambda: bool(rig.open_calls()))
+    notify(rig, "n", "the bus leaves.", expires_s=1.0)
+    rig.seconds(1.5)
+    assert states(rig, "n")[-1] == "expired"
+    rig.finish_everything()
+    assert rig.words_sounded() == ""
+
+
+def test_more_than_can_wait_the_least_important_expires(rig: ConversationRig) -> None:
+    rig.type("tell me")
+    rig.until(lambda: bool(rig.open_calls()))
+    for number in range(32):
+        notify(rig, f"n{number}", f"notice {number}.")
+    notify(rig, "last", "urgent notice.", urgent=False)
+    assert states(rig, "n0")[-1] == "expired"
+    assert states(rig, "last")[-1] == "held"
+    rig.stop_button()
+
+
+def remind(rig: ConversationRig, text: str, in_s: float) -> Reminder:
+    store = rig.core._reminders.store_for("test")
+    due = rig.clock.wall() + timedelta(seconds=in_s)
+
+    async def add() -> Reminder:
+        return await store.add(text=text, due=due)
+
+    reminder: Reminder = rig._run(add())
+    rig.settle()
+    return reminder
+
+
+def waiting(rig: ConversationRig) -> list[str]:
+    from orchestrator.store import records
+
+    return [reminder.text for reminder in rig.database.transact_now(records.waiting_reminders)]
+
+
+def test_a_reminder_is_said_when_it_is_due(rig: ConversationRig) -> None:
+    remind(rig, "water the plants.", 20.0)
+    rig.seconds(19.0)
+    assert rig.words_sounded() == ""
+    rig.seconds(3.0)
+    assert rig.words_sounded() == "water the plants."
+    assert waiting(rig) == []
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_reminder_survives_a_restart_and_fires_once(rig: ConversationRig, is_clean: bool) -> None:
+    remind(rig, "water the plants.", 20.0)
+    rig.seconds(5.0)
+    rig.close() if is_clean else rig.kill()
+    rig.open()
+    assert waiting(rig) == ["water the plants."]
+    rig.seconds(18.0)
+    assert rig.words_sounded() == "water the plants."
+    rig.kill()
+    rig.open()
+    rig.seconds(30.0)
+    assert rig.words_sounded() == "water the plants.", "said once"
+
+
+def test_one_that_fell_due_meanwhile_fires_at_start(rig: ConversationRig) -> None:
+    remind(rig, "water the plants.", 20.0)
+    rig.kill()
+    rig.clock.advance(600.0)
+    rig._begin_s = rig.clock.monotonic_s() - rig._blocks * 0.02
+    rig.open()
+    rig.seconds(3.0)
+    assert rig.words_sounded() == "water the plants."
+
+
+def test_one_that_waited_for_room_when_the_program_ended_is_due_again(rig: ConversationRig) -> None:
+    rig.type("tell me")
+    rig.until(lambda: bool(rig.open_calls()))
+    remind(rig, "water the plants.", 1.0)
+    rig.seconds(2.0)
+    rig.close()
+    rig.open()
+    rig.seconds(3.0)
+    assert "water the plants." in rig.words_sounded()
+
+
+def test_a_cancelled_reminder_is_not_said(rig: ConversationRig) -> None:
+    reminder = remind(rig, "water the plants.", 5.0)
+    store = rig.core._reminders.store_for("test")
+    assert rig._run(store.cancel(reminder.id))
+    assert not rig._run(store.cancel(reminder.id))
+    rig.seconds(8.0)
+    assert rig.words_sounded() == ""
