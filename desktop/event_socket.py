@@ -148,19 +148,21 @@ class EventSocket:
             client.cancel("the program ends")
         await asyncio.gather(*clients, return_exceptions=True)
 
-    async def _on_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        client = asyncio.current_task()
-        if client is None or len(self._clients) >= self._limits.clients:
+    def _on_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._clients) >= self._limits.clients:
             self.refused += 1
-            await _close(writer)
+            writer.close()
             return
-        self._clients.add(client)
+        task = asyncio.get_running_loop().create_task(self._serve_client(reader, writer), name="event-socket-client")
+        self._clients.add(task)
+        task.add_done_callback(self._clients.discard)
+
+    async def _serve_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await self._talk(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, TimeoutError):
             log.debug("a client of the event socket went away")
         finally:
-            self._clients.discard(client)
             await _close(writer)
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

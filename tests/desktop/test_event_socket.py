@@ -196,7 +196,9 @@ def test_a_program_that_is_ending_says_so(start: Callable[..., Running]) -> None
     assert "starting or ending" in client.ask(cmd="text", text="hi")["error"]
 
 
-def test_stop_closes_connections_and_ends_the_thread(start: Callable[..., Running]) -> None:
+def test_stop_closes_connections_and_ends_the_thread(
+    start: Callable[..., Running], caplog: pytest.LogCaptureFixture
+) -> None:
     running = start()
     client = running.enter()
     running.socket.stop()
@@ -205,6 +207,7 @@ def test_stop_closes_connections_and_ends_the_thread(start: Callable[..., Runnin
     with pytest.raises(OSError), contextlib.closing(socket.create_connection(running.address, timeout=1)):
         pass
     running.socket.stop()
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 def test_a_taken_port_is_told_in_one_line(tmp_path: Path) -> None:
