@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from orchestrator.flows.source import Document, ListNode, MapNode, Node, Problem, Report, ScalarNode, did_you_mean
-from orchestrator.rails.model import OutputRail, RailsConfig, RailSettings, Variant, bot_intents_of, intents_of
-from orchestrator.rails.program import Branch, Call, Program, WaitEvent, WaitUser, compile_steps, digest
+from orchestrator.rails.model import OutputRail, RailsConfig, RailSettings, Variant
+from orchestrator.rails.program import ANY_INTENT, compile_steps, digest
 from orchestrator.rails.state import FALLBACK_PRIORITY, Rail
+from orchestrator.rails.validate_names import NameChecker
 from orchestrator.rails.validate_steps import ExpressionCheck, StepChecker, text_of
 
 TOP_KEYS = ("user_intents", "bot_messages", "rails", "input_rails", "output_rails", "settings")
@@ -34,6 +35,7 @@ class Fragment:
     input_rails: list[tuple[Node, str]] | None = None
     output_rails: list[tuple[Node, OutputRail]] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    fallback: tuple[Node, str] | None = None
 
 
 def read_fragment(node: Node | None, report: Report, *, also: Sequence[str] = TASK_KEYS) -> Fragment:
@@ -83,6 +85,9 @@ def _read_intents(node: Node, report: Report, fragment: Fragment) -> None:
         assert found is not None
         key, value = found.entries[name]
         empty = isinstance(value, ScalarNode) and value.value is None
+        if name == ANY_INTENT:
+            report.add(key, "reserved_name", f"{ANY_INTENT} stands for any intent and can't be the name of one")
+            continue
         fragment.user_intents[name] = (key, () if empty else _texts(value, report, "the examples of an intent"))
 
 
@@ -116,6 +121,8 @@ def _read_rails(node: Node, report: Report, fragment: Fragment) -> None:
 def _read_input_rails(node: Node, report: Report, fragment: Fragment) -> None:
     fragment.input_rails = []
     for item in node.items if isinstance(node, ListNode) else [node]:
+        if isinstance(item, MapNode):
+            _check_screen_keys(item, ("rail",), report)
         name = text_of(item.get("rail")) if isinstance(item, MapNode) else text_of(item)
         if name is None:
             report.add(item, "not_text", "input_rails must be names of subrails")
@@ -123,19 +130,18 @@ def _read_input_rails(node: Node, report: Report, fragment: Fragment) -> None:
             fragment.input_rails.append((item, name))
 
 
+def _check_screen_keys(item: MapNode, known: Sequence[str], report: Report) -> None:
+    for key in item:
+        if key not in known:
+            report.add(item.key(key), "unknown_key", f"unknown key {key!r}", suggestion=did_you_mean(key, known))
+
+
 def _read_output_rails(node: Node, report: Report, fragment: Fragment) -> None:
     fragment.output_rails = []
     for item in node.items if isinstance(node, ListNode) else [node]:
         scope = "sentence"
         if isinstance(item, MapNode):
-            for key in item:
-                if key not in ("rail", "scope"):
-                    report.add(
-                        item.key(key),
-                        "unknown_key",
-                        f"unknown key {key!r}",
-                        suggestion=did_you_mean(key, ("rail", "scope")),
-                    )
+            _check_screen_keys(item, ("rail", "scope"), report)
             name = text_of(item.get("rail"))
             given = item.get("scope")
             scope = text_of(given) or "sentence"
@@ -170,10 +176,12 @@ def _read_settings(node: Node, report: Report, fragment: Fragment) -> None:
         plain = value.plain()
         problem, plain = _setting(name, plain)
         if problem:
-            suggestion = did_you_mean(str(plain), ("cosine", "angular", "auto"))
-            report.add(value, "bad_value", f"{name} must be {problem}", suggestion=suggestion)
+            words = {"similarity_scale": ("cosine", "angular"), "similarity_threshold": ("auto",)}.get(name, ())
+            report.add(value, "bad_value", f"{name} must be {problem}", suggestion=did_you_mean(str(plain), words))
         else:
             fragment.settings[name] = plain
+            if name == "fallback_intent":
+                fragment.fallback = (value, plain) if plain is not None else None
 
 
 def _setting(name: str, value: Any) -> tuple[str | None, Any]:
@@ -195,44 +203,41 @@ def _setting(name: str, value: Any) -> tuple[str | None, Any]:
             else "a whole number from 1 to 10000"), value  # fmt: skip
 
 
-@dataclass(slots=True)
-class _Built:
-    """A rail with what the cross checks need."""
-
-    rail: Rail
-    key: ScalarNode
-    body: MapNode
-
-
 def build(
     layers: Sequence[Sequence[Fragment]], report: Report, *,
     expressions: ExpressionCheck | None = None, actions: Container[str] | None = None,
+    flows: Container[str] | None = None, slots: Container[str] | None = None,
 ) -> RailsConfig:  # fmt: skip
     """Merge layers (later ones overlay earlier ones by id), check across them and compile.
 
     An id that stands twice in one layer is an error. Faulty rails are left out of the result, so that a running
-    program can go on with the rest. `actions` are the names known; None leaves them unchecked.
+    program can go on with the rest. `actions`, `flows` and `slots` are the names known; None leaves them unchecked.
     """
     merged = Fragment()
     for layer in layers:
         _merge_layer(merged, layer, report)
-    built: dict[str, _Built] = {}
+    built: dict[str, Rail] = {}
     for index, (name, (key, body)) in enumerate(merged.rails.items()):
         rail = _rail(name, key, body, index, report, expressions, actions)
         if rail is not None:
-            built[name] = _Built(rail=rail, key=key, body=body)
-    _check_calls(built, report)
-    _check_intents(built, merged, report)
+            built[name] = rail
+    names = NameChecker(
+        report, built, merged.rails, intents=merged.user_intents, messages=merged.bot_messages, flows=flows, slots=slots
+    )
+    names.check_rails()
+    names.check_texts(node for node, _ in merged.bot_messages.values())
+    names.check_fallback(merged.fallback)
+    _check_examples(merged, report)
     _check_messages(merged, report, expressions)
     settings = RailSettings(**merged.settings)
     return RailsConfig(
         user_intents={name: texts for name, (_, texts) in merged.user_intents.items()},
         bot_messages={name: variants for name, (_, variants) in merged.bot_messages.items()},
-        rails=tuple(b.rail for b in built.values()),
-        input_rails=tuple(n for node, n in merged.input_rails or () if _check_screen(node, n, built, report)),
-        output_rails=tuple(o for node, o in merged.output_rails or () if _check_screen(node, o.rail, built, report)),
+        rails=tuple(built.values()),
+        input_rails=tuple(n for node, n in merged.input_rails or () if names.check_screen(node, n)),
+        output_rails=tuple(o for node, o in merged.output_rails or () if names.check_screen(node, o.rail)),
         settings=settings,
-        rail_lines={name: tuple(rail_lines(b.body.get("steps"))) for name, b in built.items()},
+        rail_lines={name: tuple(rail_lines(merged.rails[name][1].get("steps"))) for name in built},
     )
 
 
@@ -252,6 +257,8 @@ def _merge_layer(merged: Fragment, layer: Sequence[Fragment], report: Report) ->
         if fragment.output_rails is not None:
             merged.output_rails = fragment.output_rails
         merged.settings.update(fragment.settings)
+        if "fallback_intent" in fragment.settings:
+            merged.fallback = fragment.fallback
 
 
 def _flag(body: MapNode, name: str, default: bool, report: Report) -> bool:
@@ -324,95 +331,7 @@ def _check_start(rail: Rail, steps: ListNode, report: Report) -> None:
                    "another rail does this step", severity="warning")  # fmt: skip
 
 
-def _calls(program: Program) -> set[str]:
-    return {op.rail for op in program.ops if isinstance(op, Call)}
-
-
-def _check_calls(built: dict[str, _Built], report: Report) -> None:
-    graph = {name: _calls(b.rail.program) for name, b in built.items()}
-    for b in built.values():
-        for node in _call_nodes(b.body.get("steps")):
-            target = text_of(node) or ""
-            if target not in built:
-                subrails = [n for n, other in built.items() if other.rail.kind == "subrail"]
-                report.add(
-                    node,
-                    "unknown_subrail",
-                    f"there is no subrail {target!r}",
-                    suggestion=did_you_mean(target, subrails),
-                )
-            elif built[target].rail.kind != "subrail":
-                report.add(node, "not_a_subrail", f"{target!r} is no subrail; give it kind: subrail")
-            elif _reaches(graph, target, target):
-                report.add(node, "recursive_call", f"{target!r} ends up calling itself: a spoken error at run time",
-                           severity="warning")  # fmt: skip
-
-
-def _reaches(graph: dict[str, set[str]], start: str, goal: str) -> bool:
-    seen: set[str] = set()
-    pending = [start]
-    while pending:
-        for name in graph.get(pending.pop(), ()):
-            if name == goal:
-                return True
-            if name not in seen:
-                seen.add(name)
-                pending.append(name)
-    return False
-
-
-def _call_nodes(node: Node | None) -> list[Node]:
-    found: list[Node] = []
-    pending = [node]
-    while pending:
-        current = pending.pop()
-        if isinstance(current, ListNode):
-            pending.extend(reversed(current.items))
-        elif isinstance(current, MapNode):
-            for key in current:
-                value = current.entries[key][1]
-                if key == "call":
-                    found.append(value)
-                elif key in ("then", "else", "on_error", "branch", "do", "extract"):
-                    pending.append(value)
-    return found
-
-
-def _check_screen(node: Node, name: str, built: dict[str, _Built], report: Report) -> bool:
-    """Check a rail that is run on what is said: a subrail that never waits."""
-    found = built.get(name)
-    if found is None:
-        report.add(node, "unknown_subrail", f"there is no subrail {name!r}", suggestion=did_you_mean(name, built))
-        return False
-    if found.rail.kind != "subrail":
-        report.add(node, "not_a_subrail", f"{name!r} is no subrail; give it kind: subrail")
-        return False
-    if _waits(name, built, set()):
-        report.add(node, "screen_waits", f"{name!r} waits for something; a rail on what is said must not")
-        return False
-    return True
-
-
-def _waits(name: str, built: dict[str, _Built], seen: set[str]) -> bool:
-    if name in seen or name not in built:
-        return False
-    seen.add(name)
-    program = built[name].rail.program
-    if any(isinstance(op, (WaitUser, WaitEvent, Branch)) for op in program.ops):
-        return True
-    return any(_waits(other, built, seen) for other in _calls(program))
-
-
-def _check_intents(built: dict[str, _Built], merged: Fragment, report: Report) -> None:
-    for b in built.values():
-        if merged.user_intents:
-            for name in sorted(intents_of(b.rail) - set(merged.user_intents)):
-                report.add(b.key, "unknown_intent", f"the rail {b.rail.id!r} waits for {name!r}, which has no examples",
-                           suggestion=did_you_mean(name, merged.user_intents), severity="warning")  # fmt: skip
-        missing = bot_intents_of(b.rail) - set(merged.bot_messages)
-        if b.rail.always and missing:
-            report.add(b.key, "improvised_safety", f"the always rail {b.rail.id!r} has no words for {min(missing)!r}",
-                       severity="warning")  # fmt: skip
+def _check_examples(merged: Fragment, report: Report) -> None:
     places: dict[str, str] = {}
     for name, (node, texts) in merged.user_intents.items():
         for text in texts:

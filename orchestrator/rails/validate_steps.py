@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import Protocol
 
 from orchestrator.flows.source import ListNode, MapNode, Node, Report, ScalarNode, did_you_mean
@@ -168,7 +168,9 @@ class StepChecker:
     def _action(self, node: Node) -> None:
         name = text_of(node)
         if self._actions is not None and name is not None and name not in self._actions:
-            self._report.add(node, "unknown_action", f"no action is called {name!r}", severity="warning")
+            known = sorted(self._actions) if isinstance(self._actions, Iterable) else ()
+            self._report.add(node, "unknown_action", f"no action is called {name!r}",
+                             suggestion=did_you_mean(name, known), severity="warning")  # fmt: skip
 
     def _check_extract(self, value: Node, _step: MapNode) -> None:
         if not isinstance(value, MapNode):
