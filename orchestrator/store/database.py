@@ -65,8 +65,9 @@ class Database:
     def _open_safely(self) -> sqlite3.Connection:
         try:
             return self._open()
-        except sqlite3.DatabaseError as error:
-            if self._path is None or not self._path.exists():
+        except sqlite3.Error as error:
+            # A file that is locked or can't be read is whole: only what is damaged is moved away.
+            if self._path is None or not _is_damage(error):
                 raise PartFailed(
                     "store_unavailable", f"cannot open the conversation store: {error}", part="store"
                 ) from error
@@ -89,19 +90,30 @@ class Database:
             timeout=5.0,
         )
         try:
+            version = _version_of(connection)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
             connection.execute("PRAGMA foreign_keys=ON")
             if connection.execute("PRAGMA quick_check").fetchone()[0] != "ok":
-                raise sqlite3.DatabaseError("the file is damaged")
-            _migrate(connection)
+                raise _Damaged("the file is damaged")
+            _migrate(connection, version)
         except BaseException:
             connection.close()
             raise
         return connection
 
 
-def _migrate(connection: sqlite3.Connection) -> None:
+class _Damaged(sqlite3.DatabaseError):
+    """The file can be opened but is not whole."""
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return isinstance(error, _Damaged) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def _version_of(connection: sqlite3.Connection) -> int:
+    """Return the schema's version; asked before anything is written. Raises `PartFailed` store_too_new."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > len(MIGRATIONS):
         raise PartFailed(
@@ -110,8 +122,21 @@ def _migrate(connection: sqlite3.Connection) -> None:
             f"{len(MIGRATIONS)}); update Mynah or choose another --data folder",
             part="store",
         )
+    return version
+
+
+def _migrate(connection: sqlite3.Connection, version: int) -> None:
     for number in range(version, len(MIGRATIONS)):
-        connection.executescript(f"BEGIN; {MIGRATIONS[number]}; PRAGMA user_version={number + 1}; COMMIT;")
+        try:
+            connection.executescript(f"BEGIN; {MIGRATIONS[number]}; PRAGMA user_version={number + 1}; COMMIT;")
+        except sqlite3.Error as error:
+            if _is_damage(error):
+                raise
+            raise PartFailed(
+                "store_migration_failed",
+                f"the conversation store could not be brought up to date (schema {number + 1}): {error}",
+                part="store",
+            ) from error
 
 
 def _set_aside(path: Path) -> Path:

@@ -151,11 +151,16 @@ def words_of(text: str) -> list[str]:
     return re.findall(r"[a-z']+", text.casefold())
 
 
-def compare(heard: list[str], wanted: list[str]) -> tuple[int, int]:
-    """Return how many wanted words are missing and how many are too many."""
-    matcher = SequenceMatcher(a=wanted, b=heard, autojunk=False)
-    same = sum(block.size for block in matcher.get_matching_blocks())
-    return len(wanted) - same, len(heard) - same
+def compare(heard: list[str], wanted: list[str]) -> tuple[int, int, int]:
+    """Return how many wanted words are missing, are too many, and were misheard (others stand in their place)."""
+    missing = extra = misheard = 0
+    for _, a_low, a_high, b_low, b_high in SequenceMatcher(a=wanted, b=heard, autojunk=False).get_opcodes():
+        both = min(a_high - a_low, b_high - b_low)
+        if wanted[a_low:a_high] != heard[b_low:b_high]:
+            misheard += both
+        missing += a_high - a_low - both
+        extra += b_high - b_low - both
+    return missing, extra, misheard
 
 
 @pytest.fixture(scope="module")
@@ -193,11 +198,13 @@ def test_backchannel_clap_and_noise_are_resumed(world: World) -> None:
     assert [(p["status"], words_of(p["text"])) for p in answers] == [("completed", words_of(SEA))]
     resumes = out.payloads("output:resume")
     assert resumes or out.payloads("output:duck"), "at least one of the sounds was noticed"
-    missing, extra = compare(world.heard(out.character), words_of(SEA))
+    heard = world.heard(out.character)
+    missing, extra, misheard = compare(heard, words_of(SEA))
     repeated = sum(payload["repeatedWords"] for payload in resumes)
     assert all(payload["repeatedWords"] <= 12 for payload in resumes), "a word, or a clause"
-    assert missing <= 3, f"{missing} words of {len(words_of(SEA))} are not on the recording\n{out.story()}"
-    assert extra <= 3 + repeated, f"{extra} words too many\n{out.story()}"
+    assert misheard <= 0.1 * len(words_of(SEA)), heard
+    assert missing <= 1, f"{missing} words are not on the recording\n{heard}\n{out.story()}"
+    assert extra <= 1 + repeated, f"{extra} words too many\n{heard}\n{out.story()}"
 
 
 def test_stop_go_on_and_words_in_chinese(world: World) -> None:
@@ -223,7 +230,8 @@ def test_stop_go_on_and_words_in_chinese(world: World) -> None:
     assert words_of(SEA)[: len(first) + len(second)] == first + second, "the rest follows the heard words exactly"
     assert answers[2]["text"] == answers[3]["text"] == SHORT
     spoken = world.heard(out.sound(13.5, 19.0))
-    assert compare(spoken[:4], words_of(SEA)[len(first) : len(first) + 4])[0] <= 1, (spoken, first)
+    rest = words_of(SEA)[len(first) : len(first) + 4]
+    assert sum(word in rest for word in spoken[:5]) >= 3, (spoken, rest)
 
 
 def test_before_the_first_sound(world: World) -> None:
