@@ -116,4 +116,7 @@ class OpenUrl(Action):
 
 def builtin_actions() -> list[Action]:
     """Return one of each."""
-    return [SetReminder(), ListReminders(), Now(), OpenUrl()]
+    # The companion's actions share their rules with the tools of a model, whose modules know this one.
+    from orchestrator.tasks.actions.companion import companion_actions
+
+    return [SetReminder(), ListReminders(), Now(), OpenUrl(), *companion_actions()]
