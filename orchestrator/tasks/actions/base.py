@@ -60,4 +60,4 @@ class Action(ABC):
     def question(self, args: Mapping[str, Any], language: str | None) -> str:
         """Return what to ask before running it."""
         label = self.label(args, language)
-        return f"要{label}吗?" if language == "zh" else f"Shall I {label}?"
+        return f"要{label}吗？" if language == "zh" else f"Shall I {label}?"
