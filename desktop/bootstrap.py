@@ -22,6 +22,7 @@ from desktop.event_socket import EventSocket
 from desktop.llm_host import LlmHost
 from desktop.models import ModelStore
 from desktop.options import RunOptions
+from desktop.paths import DATABASE
 from desktop.settings import Settings
 from orchestrator.bus.bus import Bus
 from orchestrator.bus.event_log import EventLog
@@ -61,7 +62,6 @@ from orchestrator.store.database import Database
 log = logging.getLogger(__name__)
 
 EVENTS_SCHEMA = 1
-DATABASE = "mynah.db"
 
 
 def engine_config(settings: Settings, *, seed: int | None) -> EngineConfig:

@@ -7,8 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from desktop.bootstrap import DATABASE
-from desktop.paths import data_dir
+from desktop.paths import DATABASE, data_dir
 from orchestrator.contracts.errors import InputError
 from orchestrator.contracts.ids import SessionId
 from orchestrator.store import records

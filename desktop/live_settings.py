@@ -1,6 +1,8 @@
-"""Brings changed settings into the running conversation."""
+"""Brings changed settings and learned words into the running conversation."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from audio.ears_config import preset
 from desktop.bootstrap import Assembly
@@ -10,11 +12,12 @@ from desktop.sound_models import load_voices
 
 
 class EngineDoor:
-    """Implements `LiveDoor` for an assembly. One thread at a time."""
+    """Implements `LiveDoor` and `WordDoor` for an assembly. One thread at a time for each."""
 
     def __init__(self, assembly: Assembly, store: ModelStore) -> None:
         """Change the parts of `assembly`; voices come from `store`."""
         self._engine = assembly.engine
+        self._brains = assembly.brains
         self._store = store
 
     def apply(self, name: str, settings: Settings) -> None:
@@ -30,3 +33,7 @@ class EngineDoor:
                 self._engine.speech.set_voices(load_voices(settings, self._store))
             case _:
                 raise ValueError(f"{name} can't be changed while running")
+
+    def expect_words(self, words: Sequence[str]) -> None:
+        """Expect the character's names and `words` from the next sentence on."""
+        self._engine.recogniser.set_hotwords(tuple(dict.fromkeys((*self._brains.hotwords(), *words))))

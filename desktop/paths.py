@@ -11,6 +11,9 @@ import platformdirs
 from orchestrator.contracts.errors import PartFailed
 
 APP_NAME = "mynah"
+DATABASE = "mynah.db"
+"""File of the conversations in the data folder."""
+
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
 

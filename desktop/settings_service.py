@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import queue
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from typing import Any, Protocol
 from desktop.key_vault import KeyVault, SystemKeyVault
 from desktop.models import ModelStore
 from desktop.settings import Settings, check_value, load_settings, save_settings
+from desktop.work_queue import WorkQueue
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import InputError, MynahError
 from orchestrator.contracts.ids import IdFactory
@@ -155,8 +155,7 @@ class SettingsService:
         self._lock = threading.Lock()
         self._door: LiveDoor | None = None
         self._cancelled: dict[str, threading.Event] = {}
-        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._worker: threading.Thread | None = None
+        self._work = WorkQueue("settings")
         self._is_closed = False
 
     @property
@@ -178,10 +177,7 @@ class SettingsService:
         self._is_closed = True
         for event in self._cancelled.values():
             event.set()
-        worker = self._worker
-        if worker is not None:
-            self._work.put(None)
-            worker.join(timeout_s)
+        self._work.close(timeout_s)
 
     # --- settings ---------------------------------------------------------------------------------------
 
@@ -198,7 +194,7 @@ class SettingsService:
         door = self._door
         is_live = name in ENGINE_LIVE and door is not None
         if is_live or name in MODELS:
-            self._enqueue(lambda: on_done(self._apply(name, checked, door if is_live else None)))
+            self._work.add(lambda: on_done(self._apply(name, checked, door if is_live else None)))
             return
         on_done(self._store(name, checked, "now" if name in WINDOW_LIVE else "restart"))
 
@@ -247,11 +243,11 @@ class SettingsService:
             except MynahError as error:
                 on_done(DeviceChoices(message=error.message))
 
-        self._enqueue(work)
+        self._work.add(work)
 
     def find_models(self, on_done: Callable[[tuple[ModelChoice, ...]], None]) -> None:
         """List the models of the catalogue."""
-        self._enqueue(lambda: on_done(self._models()))
+        self._work.add(lambda: on_done(self._models()))
 
     def _models(self) -> tuple[ModelChoice, ...]:
         try:
@@ -323,7 +319,7 @@ class SettingsService:
                 return
             on_done(self._store(name, bool(key.strip()), "restart"))
 
-        self._enqueue(work)
+        self._work.add(work)
 
     def test_llm(self, on_done: Callable[[LlmTest], None]) -> None:
         """Ask the endpoint in force whether it answers, takes the key and has the model."""
@@ -375,26 +371,6 @@ class SettingsService:
     def _start(self, name: str, work: Callable[[], None]) -> None:
         if not self._is_closed:
             threading.Thread(target=work, name=name, daemon=True).start()
-
-    def _enqueue(self, work: Callable[[], None]) -> None:
-        if self._is_closed:
-            return
-        self._work.put(work)
-        if self._worker is None:
-            self._worker = threading.Thread(target=self._run, name="settings", daemon=True)
-            self._worker.start()
-
-    def _run(self) -> None:
-        while True:
-            work = self._work.get()
-            if work is None:
-                return
-            try:
-                work()
-            except Exception:
-                log.exception("a task of the settings failed")
-            # The task may hold the last reference to a widget, which must not end with this thread.
-            del work
 
 
 def _base_url(url: str) -> str:

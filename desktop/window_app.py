@@ -18,7 +18,9 @@ from desktop.bridge import Bridge
 from desktop.control_channel import ControlChannel, print_ack
 from desktop.event_view import EventInbox
 from desktop.flow_check import FlowFolders
+from desktop.history_service import HistoryService
 from desktop.options import RunOptions
+from desktop.paths import DATABASE
 from desktop.prompt_record import PromptRecord
 from desktop.settings import Settings
 from desktop.settings_service import SettingsService
@@ -89,7 +91,8 @@ class WindowProgram:
         self.window.flow_editor.configure(folders, options.data / PLACES_FILE)
         self.settings = SettingsService(options.data, options.settings, clock)
         self.inbox, self.prompts = EventInbox(), PromptRecord()
-        self.panels = Panels(self.window, self.bridge, self.settings, self.inbox, self.prompts)
+        self.history = HistoryService(options.data / DATABASE, self.submit)
+        self.panels = Panels(self.window, self.bridge, self.settings, self.inbox, self.prompts, self.history)
         self._loader = threading.Thread(target=self._load, name="loader", daemon=True)
 
     # --- life -------------------------------------------------------------------------------------------
@@ -111,6 +114,7 @@ class WindowProgram:
         self.window.close()
         self.bridge.close()
         self.settings.close()
+        self.history.close()
         program = self._program
         if program is not None:
             stopper = threading.Thread(target=program.stop, args=(code,), name="stopper", daemon=True)
@@ -153,12 +157,14 @@ class WindowProgram:
             self._assembly = assembly
             waiting, self._waiting = self._waiting, []
         self.settings.attach(loaded.door)
+        self.history.attach(loaded.door)
         assembly.event_log.add_tap(self._on_record)
         self.bridge.attach(events=loaded.painted, staleness=assembly.generations)
         for command in waiting:
             program.submit(command)
         self.bridge.show(StateView(state="idle"))
         self.window.set_character_name(loaded.display_name)
+        self.panels.set_character_name(loaded.display_name)
         if self._options.control is not None:
             acknowledge = assembly.acknowledge if self._options.events is not None else print_ack
             channel = ControlChannel(submit=self.submit, acknowledge=acknowledge, dump=self._dump)

@@ -79,7 +79,7 @@ def panel_stylesheet(p: Palette) -> str:
     QCheckBox::indicator:focus {{ border-color: {p.primary}; }}
     QProgressBar {{ background: {p.raised}; border: none; border-radius: 4px; max-height: 8px; }}
     QProgressBar::chunk {{ background: {p.primary}; border-radius: 4px; }}
-    QPushButton[isSmall="true"] {{ min-height: 30px; border-radius: 12px; padding: 0 12px; }}
+    QPushButton[isSmall="true"] {{ min-height: 30px; border-radius: 12px; padding: 0 8px; }}
     QPushButton[isDanger="true"] {{ background: transparent; border: 2px solid {p.danger}; color: {p.danger}; }}
     QLineEdit[isSmall="true"] {{ min-height: 30px; border-radius: 12px; padding: 0 12px; }}
     QTabBar::tab {{ padding: 6px 12px; color: {p.muted}; background: transparent; border: none; }}

@@ -10,9 +10,11 @@ from PySide6.QtWidgets import QDockWidget
 
 from desktop.bridge import Bridge
 from desktop.event_view import EventInbox
+from desktop.history_service import HistoryService
 from desktop.prompt_record import PromptRecord
 from desktop.settings import Settings
 from desktop.settings_service import Change, SettingsService
+from desktop.ui.history.panel import HistoryPanel
 from desktop.ui.inspector.panel import InspectorPanel
 from desktop.ui.main_window import MainWindow
 from desktop.ui.settings.dialog import SettingsDialog
@@ -64,6 +66,7 @@ class Panels(QObject):
         service: SettingsService,
         inbox: EventInbox,
         prompts: PromptRecord,
+        conversations: HistoryService,
     ) -> None:
         """Add the entries to the menu of `window`; the panels themselves are made when they are asked for."""
         super().__init__(window)
@@ -74,7 +77,12 @@ class Panels(QObject):
         self._inbox = inbox
         self._prompts = prompts
         self._inspector: InspectorPanel | None = None
+        self._conversations = conversations
+        self._history: HistoryPanel | None = None
+        self._character = ""
         window.add_panel("settingsAction", "menu.settings", "Ctrl+,").triggered.connect(self._on_settings_asked)
+        history = window.add_panel("historyAction", "menu.history", "Ctrl+H")
+        history.triggered.connect(lambda: self._turn(self.history))
         inspector = window.add_panel("inspectorAction", "menu.inspector", "Ctrl+I")
         inspector.triggered.connect(lambda: self._turn(self.inspector))
         for name in ("always_on_top", "subtitles"):
@@ -97,6 +105,22 @@ class Panels(QObject):
             self._inspector = InspectorPanel(self._inbox, self._prompts, self._bridge, window.theme, window.translator)
             self._dock(self._inspector)
         return self._inspector
+
+    @property
+    def history(self) -> HistoryPanel:
+        """The history, docked at the right."""
+        if self._history is None:
+            window = self._window
+            self._history = HistoryPanel(self._conversations, self._bridge, window.theme, window.translator)
+            self._history.set_character_name(self._character)
+            self._dock(self._history)
+        return self._history
+
+    def set_character_name(self, name: str) -> None:
+        """Call the character by its persona's `name`."""
+        self._character = name
+        if self._history is not None:
+            self._history.set_character_name(name)
 
     def _dock(self, dock: QDockWidget) -> None:
         """Put `dock` where it was at the last end, else behind the one that is at the right already."""

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QApplication, 
 from pytestqt.qtbot import QtBot
 
 from desktop.event_view import EventInbox
+from desktop.history_service import HistoryService
 from desktop.prompt_record import PromptRecord
 from desktop.settings import Settings
 from desktop.settings_service import SettingsService
@@ -50,7 +51,14 @@ class Opened:
         self.window = stage.window
         self.inbox, self.prompts = EventInbox(), PromptRecord()
         service = SettingsService(folder, Settings(), stage.clock, list_sound=lambda: pytest.fail("not asked for"))
-        self.panels = Panels(stage.window, stage.bridge, service, self.inbox, self.prompts)
+        self.panels = Panels(
+            stage.window,
+            stage.bridge,
+            service,
+            self.inbox,
+            self.prompts,
+            HistoryService(folder / "mynah.db", stage.bridge.submit),
+        )
 
     def open(self) -> InspectorPanel:
         self.window.activateWindow()

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QLabel, QLineE
 from pytestqt.qtbot import QtBot
 
 from desktop.event_view import EventInbox
+from desktop.history_service import HistoryService
 from desktop.models import ModelStore
 from desktop.prompt_record import PromptRecord
 from desktop.settings import Settings, describe, load_settings
@@ -51,7 +52,14 @@ class Opened:
                 outputs=(DeviceChoice(name="Desk loudspeaker", is_default=True, is_bluetooth=False),),
             ),
         )
-        self.panels = Panels(stage.window, stage.bridge, self.service, EventInbox(), PromptRecord())
+        self.panels = Panels(
+            stage.window,
+            stage.bridge,
+            self.service,
+            EventInbox(),
+            PromptRecord(),
+            HistoryService(folder / "mynah.db", stage.bridge.submit),
+        )
         self.dialog: SettingsDialog = self.panels.settings
 
     def open(self, group: str) -> None:
