@@ -9,6 +9,7 @@ import difflib
 import logging
 import re
 import sqlite3
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -26,6 +27,9 @@ MOST_HOTWORDS = 20
 """Unrelated words cost the recogniser accuracy, so the list stays short."""
 
 _BUSY_S = 5.0
+_SETTLE_S = 0.8
+_LOOK_S = 0.02
+_NEWEST = "SELECT id FROM sessions ORDER BY started_at DESC, rowid DESC LIMIT 1"
 _TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W_]+(?:['\u2019-][^\W_]+)*")
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _MARKDOWN = re.compile(r"([\\`*_<>\[\]#])")
@@ -116,7 +120,7 @@ class HistoryService:
         try:
             # SQLite folds ASCII only; Python's rule holds for every language.
             db.create_function("holds", 1, lambda text: folded in str(text).casefold(), deterministic=True)
-            where = "WHERE holds(text)" if folded else ""
+            where = "WHERE session_id IN (SELECT id FROM sessions)" + (" AND holds(text)" if folded else "")
             return db.execute(
                 f"SELECT id, session_id, role, status, text, at FROM messages {where} ORDER BY id DESC LIMIT ?",
                 (limit,),
@@ -142,17 +146,53 @@ class HistoryService:
         if not self._path.is_file():
             return Done()
         try:
+            if ids is None:
+                self._begin_anew()
             count, is_present = self._remove(ids)
             if ids is None:
+                self._work.add(self._remove_late)
                 (self._path.parent / HOTWORDS_FILE).unlink(missing_ok=True)
                 if self._door is not None:
                     self._door.expect_words(())
         except (sqlite3.Error, OSError) as error:
             return Done(error=str(error))
-        if is_present:
+        if is_present and ids is not None:
             # The running conversation has the lines in memory: a new one has not.
             self._submit(NewSession())
         return Done(count=count)
+
+    def _begin_anew(self) -> None:
+        """Begin a new conversation and wait a little until it has: the old one must not be stored under any more."""
+        before = self._newest_session()
+        if not self._submit(NewSession()):
+            return
+        pause = threading.Event()
+        for _ in range(round(_SETTLE_S / _LOOK_S)):
+            if self._newest_session() != before or pause.wait(_LOOK_S):
+                return
+
+    def _newest_session(self) -> str | None:
+        db = sqlite3.connect(self._path, timeout=_BUSY_S)
+        try:
+            row = db.execute(_NEWEST).fetchone()
+        finally:
+            db.close()
+        return str(row[0]) if row is not None else None
+
+    def _remove_late(self) -> None:
+        """Remove what an answer that was cut off by a deletion stored after it."""
+        threading.Event().wait(_SETTLE_S)
+        try:
+            db = sqlite3.connect(self._path, timeout=_BUSY_S)
+            try:
+                db.execute("PRAGMA secure_delete=ON")
+                with db:
+                    db.execute("DELETE FROM messages WHERE session_id NOT IN (SELECT id FROM sessions)")
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                db.close()
+        except sqlite3.Error:
+            log.warning("late lines of a deleted conversation can't be removed")
 
     def _remove(self, ids: tuple[int, ...] | None) -> tuple[int, bool]:
         db = sqlite3.connect(self._path, isolation_level=None, timeout=_BUSY_S)
@@ -162,7 +202,7 @@ class HistoryService:
             db.execute("PRAGMA foreign_keys=ON")
             db.execute("BEGIN IMMEDIATE")
             # The running conversation goes on storing under the newest session, so that one's row stays.
-            newest = db.execute("SELECT id FROM sessions ORDER BY started_at DESC, rowid DESC LIMIT 1").fetchone()
+            newest = db.execute(_NEWEST).fetchone()
             present = newest[0] if newest is not None else None
             if ids is None:
                 count = db.execute("DELETE FROM messages").rowcount

@@ -167,6 +167,25 @@ def test_deleting_all_leaves_no_trace_and_the_program_can_go_on_storing(
     assert [line.text for line in find(service).lines] == ["new"]
 
 
+def test_what_a_cut_answer_stores_after_the_deletion_is_removed_too(
+    service: HistoryService, store: Database, outside: Outside
+) -> None:
+    def begin_anew(command: Command) -> bool:
+        store.transact_now(lambda db: records.add_session(db, SessionId("s-3"), AT + timedelta(hours=1)))
+        return True
+
+    service._submit = begin_anew
+    delete(service, None)
+    entry = HistoryEntry(role="assistant", text="what was heard", status="interrupted")
+    store.transact_now(
+        lambda db: records.add_message(
+            db, session_id=SessionId("s-2"), generation_id=None, utterance_id=None, entry=entry, at=AT
+        )
+    )
+    assert find(service).lines == ()
+    assert store.transact_now(records.list_messages) == []
+
+
 def test_a_store_that_can_not_be_read_is_said(service: HistoryService, tmp_path: Path) -> None:
     (tmp_path / "mynah.db").write_bytes(b"this is no database, only words " * 40)
     assert find(service).error
