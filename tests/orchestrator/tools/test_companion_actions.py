@@ -91,7 +91,7 @@ async def test_what_can_not_be_done_is_an_outcome() -> None:
     outcome, result = await run_action(Remember(), context_of(turn, "zh"), {"text": "我喜欢茶"})
     assert outcome.ok and result.messages == ("我记住了。",)
     assert all(action.name.startswith("action_") for action in companion_actions())
-    assert OpenPage().question({"url": "example.org"}, "zh") == "要打开example.org吗?"
+    assert OpenPage().question({"url": "example.org"}, "zh") == "要打开example.org吗？"
     assert OpenPage.needs_confirmation
 
 
