@@ -41,6 +41,7 @@ class HistoryPanel(QDockWidget):
         """Look things up when shown."""
         super().__init__()
         self.setObjectName("historyPanel")
+        dress(self, theme)
         self._service = service
         self._bridge = bridge
         self._translator = translator
@@ -75,7 +76,6 @@ class HistoryPanel(QDockWidget):
         self._timer.timeout.connect(self.refresh)
         self._connect()
         self._show()
-        dress(self, theme)
 
     # --- showing ----------------------------------------------------------------------------------------
 

@@ -59,6 +59,7 @@ class InspectorPanel(QDockWidget):
         """Begin live and empty."""
         super().__init__()
         self.setObjectName("inspectorPanel")
+        dress(self, theme)
         self._inbox = inbox
         self._prompts = prompts
         self._bridge = bridge
@@ -91,7 +92,6 @@ class InspectorPanel(QDockWidget):
         self._timer.setInterval(_UNSEEN_MS)
         self._timer.timeout.connect(self.refresh)
         self._timer.start()
-        dress(self, theme)
 
     # --- records ----------------------------------------------------------------------------------------
 

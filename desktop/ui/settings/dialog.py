@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from PySide6.QtCore import Qt, QTimer, Signal
@@ -42,8 +42,9 @@ class SettingsDialog(QDialog):
     def __init__(
         self, service: SettingsService, bridge: Bridge, theme: Theme, translator: Translator, parent: QWidget | None
     ) -> None:
-        """Build all pages; devices and models are looked up when the dialog is shown."""
-        super().__init__(parent)
+        """Build the first page, the others when they are turned to; look things up when shown."""
+        super().__init__()
+        dress(self, theme)
         self.setObjectName("settingsDialog")
         self._service = service
         self._bridge = bridge
@@ -59,8 +60,10 @@ class SettingsDialog(QDialog):
         self.meter = LevelMeter(theme)
         self.meter.setObjectName("settingsMeter")
         self._devices_note = QLabel()
-        for group, names in GROUPS.items():
-            self._add_page(group, names)
+        self._devices: DeviceChoices | None = None
+        self._models: tuple[ModelChoice, ...] | None = None
+        for group in GROUPS:
+            self._add_place(group)
         self._close = QPushButton()
         self._close.setObjectName("settingsCloseButton")
         self._close.clicked.connect(self.hide)
@@ -70,11 +73,11 @@ class SettingsDialog(QDialog):
         self._timer = QTimer(self)
         self._timer.setInterval(_METER_MS)
         self._timer.timeout.connect(self._on_meter)
-        self._list.currentRowChanged.connect(self._pages.setCurrentIndex)
+        self._list.currentRowChanged.connect(self._on_row_changed)
         self._list.setCurrentRow(0)
-        self._connect()
-        self.show_all()
-        dress(self, theme)
+        if parent is not None:
+            # Last: under a parent with a style sheet, every widget would be styled as it is added.
+            self.setParent(parent, self.windowFlags())
 
     # --- showing ----------------------------------------------------------------------------------------
 
@@ -105,7 +108,27 @@ class SettingsDialog(QDialog):
 
     # --- building ---------------------------------------------------------------------------------------
 
-    def _add_page(self, group: str, names: tuple[str, ...]) -> None:
+    def _add_place(self, group: str) -> None:
+        area = QScrollArea()
+        area.setObjectName(f"settingsScroll_{group}")
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._translator.bind(area.setAccessibleName, f"settings.group.{group}")
+        self._pages.addWidget(area)
+        self._list.addItem("")
+        self._translator.bind(self._list.item(self._list.count() - 1).setText, f"settings.group.{group}")
+
+    def _on_row_changed(self, index: int) -> None:
+        group = list(GROUPS)[index]
+        area = self._pages.widget(index)
+        if isinstance(area, QScrollArea) and area.widget() is None:
+            area.setWidget(self._make_page(group, GROUPS[group]))
+            self._connect(GROUPS[group])
+            self.show_all()
+            self._offer()
+        self._pages.setCurrentIndex(index)
+
+    def _make_page(self, group: str, names: tuple[str, ...]) -> QWidget:
         page = QWidget()
         page.setObjectName(f"settingsPage_{group}")
         column = QVBoxLayout(page)
@@ -123,16 +146,7 @@ class SettingsDialog(QDialog):
             if name == "input_device":
                 column.addLayout(self._make_meter_row())
         column.addStretch(1)
-        area = QScrollArea()
-        area.setObjectName(f"settingsScroll_{group}")
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(page)
-        self._translator.bind(area.setAccessibleName, f"settings.group.{group}")
-        self._pages.addWidget(area)
-        self._list.addItem("")
-        item = self._list.item(self._list.count() - 1)
-        self._translator.bind(item.setText, f"settings.group.{group}")
+        return page
 
     def _note(self, key: str, name: str) -> QLabel:
         made = QLabel()
@@ -182,15 +196,18 @@ class SettingsDialog(QDialog):
         bind(self._close.setText, "settings.close")
         bind(self._close.setAccessibleName, "settings.close")
 
-    def _connect(self) -> None:
-        for name, row in self.rows.items():
+    def _connect(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            row = self.rows[name]
             if name == KEY:
                 row.editor.edited.connect(self._on_key_edited)
             else:
                 row.editor.edited.connect(lambda value, key=name: self._on_edited(key, value))
-        for editor in self._model_editors():
+        for editor in self._model_editors(names):
             editor.install_asked.connect(lambda model, asking=editor: self._on_install_asked(model, asking))
             editor.cancel_asked.connect(self._service.cancel_install)
+        if "llm" not in names:
+            return
         llm = self._llm
         llm.test_asked.connect(self._on_test_asked)
         llm.search_asked.connect(self._on_search_asked)
@@ -202,9 +219,10 @@ class SettingsDialog(QDialog):
         assert isinstance(editor, LlmEditor)
         return editor
 
-    def _model_editors(self) -> list[ModelEditor]:
+    def _model_editors(self, names: Iterable[str]) -> list[ModelEditor]:
         found = []
-        for row in self.rows.values():
+        for name in names:
+            row = self.rows[name]
             if isinstance(row.editor, ModelEditor):
                 found.append(row.editor)
             elif isinstance(row.editor, LlmModelEditor):
@@ -249,7 +267,9 @@ class SettingsDialog(QDialog):
             row.tell("good", "settings.key.saved" if change.value else "settings.key.deleted")
 
     def _show_key(self) -> None:
-        row = self.rows[KEY]
+        row = self.rows.get(KEY)
+        if row is None:
+            return
         row.editor.show_value("")
         if self._service.settings.llm_key_in_keyring:
             row.tell("good", "settings.key.present")
@@ -266,7 +286,27 @@ class SettingsDialog(QDialog):
 
     # --- the service's answers --------------------------------------------------------------------------
 
+    @property
+    def is_informed(self) -> bool:
+        """Whether devices and models are known."""
+        return self._devices is not None and self._models is not None
+
     def _show_devices(self, found: DeviceChoices) -> None:
+        self._devices = found
+        self._offer()
+
+    def _show_models(self, found: tuple[ModelChoice, ...]) -> None:
+        self._models = found
+        self._offer()
+
+    def _offer(self) -> None:
+        """Offer what is known on the pages that are there."""
+        if self._models is not None:
+            for models in self._model_editors(self.rows):
+                models.offer(self._models)
+        found = self._devices
+        if found is None or "input_device" not in self.rows:
+            return
         for name, devices in (("input_device", found.inputs), ("output_device", found.outputs)):
             editor = self.rows[name].editor
             if isinstance(editor, DeviceEditor):
@@ -276,10 +316,6 @@ class SettingsDialog(QDialog):
 
     def _find_models(self) -> None:
         self._service.find_models(lambda found: self._later(lambda: self._show_models(found)))
-
-    def _show_models(self, found: tuple[ModelChoice, ...]) -> None:
-        for editor in self._model_editors():
-            editor.offer(found)
 
     def _on_install_asked(self, model: str, editor: ModelEditor) -> None:
         self._installing[model] = editor

@@ -65,9 +65,7 @@ class Opened:
     def open(self, group: str) -> None:
         self.dialog.show_group(group)
         self.dialog.show()
-        box = self.child("setting_input_device", QComboBox)
-        models = self.child("setting_voice", QComboBox)
-        self.qtbot.waitUntil(lambda: box.count() > 1 and models.count() > 1)
+        self.qtbot.waitUntil(lambda: self.dialog.is_informed)
 
     def child(self, name: str, kind: type[Any]) -> Any:
         found = self.dialog.findChild(kind, name)
