@@ -36,6 +36,10 @@ class FlowTurn(TurnDecisions):
         if brain.host_vars:
             self._rails.set_vars(brain.take_host_vars())
 
+    def rails_accept(self, text: str) -> bool:
+        """Whether a safety rail or a rail that waits now takes these very words."""
+        return self._rails.accepts(text)
+
     async def run(self) -> None:
         """Decide and speak."""
         for flow in expire(self._state, self._turn.now):

@@ -145,6 +145,10 @@ class RailsTurn(Protocol):
         """Set variables from outside (the host of a test, a stub that counts)."""
         ...
 
+    def accepts(self, text: str) -> bool:
+        """Whether a safety rail or a rail that waits now takes these very words, which are then no mere "mm-hm"."""
+        ...
+
     async def screen_input(self, text: str) -> Screened:
         """Run the input rails over the user's text."""
         ...
@@ -204,6 +208,10 @@ class RailsPort(Protocol):
         """Start a turn on a copy of `state` (empty for a new conversation; unknown parts are dropped)."""
         ...
 
+    def accepts(self, state: Mapping[str, Any], text: str) -> bool:
+        """Whether a safety rail, or a rail that waits in `state`, takes these very words."""
+        ...
+
     def user_intents(self) -> Mapping[str, Sequence[str]]:
         """Return the intents with their examples, for the plan prompt."""
         ...
@@ -223,6 +231,10 @@ class NoRailsTurn:
     def set_vars(self, values: Mapping[str, Any]) -> None:
         """Set variables."""
         self.variables.update(values)
+
+    def accepts(self, text: str) -> bool:
+        """Take nothing."""
+        return False
 
     async def screen_input(self, text: str) -> Screened:
         """Pass the text."""
@@ -271,6 +283,10 @@ class NoRails:
         """Start a turn."""
         variables = state.get("vars")
         return NoRailsTurn(dict(variables) if isinstance(variables, Mapping) else {})
+
+    def accepts(self, state: Mapping[str, Any], text: str) -> bool:
+        """Take nothing."""
+        return False
 
     def user_intents(self) -> Mapping[str, Sequence[str]]:
         """Return none."""

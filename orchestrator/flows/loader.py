@@ -82,7 +82,7 @@ def load_config(layers: Sequence[Layer], *, actions: Container[str] | None = Non
         if raw is not None:
             raws[name] = raw
     FlowChecker(raws, slots, slot_entries.keys(), actions, report).check_all()
-    rails = _build_rails(fragments, report, actions)
+    rails = _build_rails(fragments, report, actions, flow_entries, slots)
     flows = _sound(raws)
     settings = getattr(rails, "settings", None)
     config = FlowConfig(
@@ -140,12 +140,23 @@ def _merge(fragments: list[list[_Fragment]], section: str, report: Report) -> di
     return merged
 
 
-def _build_rails(fragments: list[list[_Fragment]], report: Report, actions: Container[str] | None) -> Any:
+def _build_rails(
+    fragments: list[list[_Fragment]],
+    report: Report,
+    actions: Container[str] | None,
+    flows: Container[str],
+    slots: Container[str],
+) -> Any:
     from orchestrator.rails.validate import build
 
     build_rails: Callable[..., Any] = build
     return build_rails(
-        [[f.rails for f in layer] for layer in fragments], report, expressions=Expressions(), actions=actions
+        [[f.rails for f in layer] for layer in fragments],
+        report,
+        expressions=Expressions(),
+        actions=actions,
+        flows=flows,
+        slots=slots,
     )
 
 

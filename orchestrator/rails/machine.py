@@ -420,6 +420,17 @@ def enter(rails: RailSet, rail_id: str, variables: Mapping[str, Any], evaluator:
     return run.result()
 
 
+def awaited_intents(rails: RailSet, state: MachineState) -> frozenset[str]:
+    """Return the user intents running rails wait for by name."""
+    probe = _Run(rails, resume_after_fallback(state), RailEvent(kind=EventKind.USER), _NoEvaluator())
+    found: set[str] = set()
+    for instance in probe.instances.values():
+        op = probe.op_at(instance) if instance.status is RailStatus.ACTIVE else None
+        waits = [arm.wait for arm in op.arms] if isinstance(op, Branch) else [op]
+        found |= {wait.intent for wait in waits if isinstance(wait, WaitUser)}
+    return frozenset(found - {ANY_INTENT})
+
+
 def accepts(rails: RailSet, state: MachineState, event: RailEvent) -> bool:
     """Whether a running rail waits for `event`; starts are not looked at."""
     probe = _Run(rails, resume_after_fallback(state), event, _NoEvaluator())

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from orchestrator.dialogue.phrase_book import normalise
 from orchestrator.rails.program import Bot, Branch, Extract, SetVars, WaitEvent, WaitUser
 from orchestrator.rails.state import Rail, RailSet
 
@@ -79,6 +80,20 @@ class RailsConfig:
             if rail.always:
                 found |= first_intents(rail)
         return frozenset(found)
+
+    def has_literal_example(self, text: str, intents: Collection[str]) -> bool:
+        """Whether `text` is, but for case and marks, an example of one of `intents`."""
+        return not self._by_example.get(normalise(text), frozenset()).isdisjoint(intents)
+
+    @cached_property
+    def _by_example(self) -> dict[str, frozenset[str]]:
+        found: dict[str, frozenset[str]] = {}
+        for name, texts in self.user_intents.items():
+            for text in texts:
+                key = normalise(text)
+                found[key] = found.get(key, frozenset()) | {name}
+        found.pop("", None)
+        return found
 
     def known_intent(self, name: str) -> str | None:
         """Return the configured spelling of an intent, or None for one that is not configured."""

@@ -19,7 +19,7 @@ from orchestrator.rails.model import RailsConfig
 from orchestrator.rails.persist import load_state
 from orchestrator.rails.prompts import Prompts
 from orchestrator.rails.state import RailSet
-from orchestrator.rails.turn import RailsTurn
+from orchestrator.rails.turn import RailsTurn, is_awaited
 
 _LOG = logging.getLogger(__name__)
 
@@ -79,6 +79,10 @@ class Rails:
             host=host,
             chooser=self._chooser,
         )
+
+    def accepts(self, state: Mapping[str, Any], text: str) -> bool:
+        """Whether a safety rail, or a rail that waits in `state`, takes these very words."""
+        return is_awaited(self.config, self._rails, load_state(self._rails, state), text)
 
     def user_intents(self) -> Mapping[str, Sequence[str]]:
         """Return the intents with their examples."""

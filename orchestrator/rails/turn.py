@@ -16,7 +16,7 @@ from orchestrator.rails.embedder import EmbeddingFailed
 from orchestrator.rails.env import BoundEvaluator, Expressions
 from orchestrator.rails.knowledge import IntentMatch, Knowledge
 from orchestrator.rails.language import language_of
-from orchestrator.rails.machine import accepts, end_turn, enter, start_lines, step
+from orchestrator.rails.machine import accepts, awaited_intents, end_turn, enter, start_lines, step
 from orchestrator.rails.model import UNKNOWN_INTENT, RailsConfig
 from orchestrator.rails.persist import dump_state
 from orchestrator.rails.phrases import MODEL_FAILED, STEP_FAILED, TOO_LONG
@@ -105,6 +105,10 @@ class RailsTurn:
         """Remember what others said; what an output rail says meanwhile does not replace what it looks at."""
         if not self._is_screening:
             self.set_vars({"bot_message": text})
+
+    def accepts(self, text: str) -> bool:
+        """Whether a safety rail or a rail that waits now takes these very words."""
+        return is_awaited(self._config, self._rails, self._state, text)
 
     # --- what the brain calls, in the order of a turn --------------------------------------------------
 
@@ -456,6 +460,13 @@ class RailsTurn:
         if message.text is not None or message.event is None:
             return self._state
         return step(self._rails, self._state, message.event, self._stepper.evaluator).state
+
+
+def is_awaited(config: RailsConfig, rails: RailSet, state: MachineState, text: str) -> bool:
+    """Whether `text` is literally an example of what starts a safety rail or of what a running rail waits for."""
+    if not config.user_intents:
+        return False
+    return config.has_literal_example(text, config.always_intents | awaited_intents(rails, state))
 
 
 def _last_sounded(texts: list[str | None], heard: TurnHeard) -> int | None:
