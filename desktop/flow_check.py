@@ -69,6 +69,7 @@ class FlowCheck:
         self.folders = folders
         self._shipped: Layer | None = None
         self._actions: tuple[ActionRegistry, tuple[Problem, ...]] | None = None
+        self._parsed: dict[str, tuple[str, Document]] = {}
 
     def forget(self) -> None:
         """Read what ships and the actions anew at the next check."""
@@ -90,10 +91,18 @@ class FlowCheck:
             problems += self._check_other(name, documents[name], texts)
         return Checked(config=loaded.config, actions=actions, problems=tuple(problems))
 
+    def parse(self, name: str, text: str) -> Document:
+        """Parse a text, unless it is the one that was parsed last under this name."""
+        found = self._parsed.get(name)
+        if found is None or found[0] != text:
+            found = self._parsed[name] = (text, parse_source(text, name))
+        return found[1]
+
     def _document(self, name: str, texts: Mapping[str, str]) -> Document:
-        if name in texts:
-            return parse_source(texts[name], name)
-        return read_source(self.folders.user / name, name)
+        text = texts[name] if name in texts else _text_of(self.folders.user / name)
+        if text is None:
+            return read_source(self.folders.user / name, name)
+        return self.parse(name, text)
 
     def _read_actions(self) -> tuple[ActionRegistry, tuple[Problem, ...]]:
         if self._actions is None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from desktop.flow_check import TESTS_FOLDER, Checked, FlowCheck, FlowFolders, kind_of, layer_names
 from orchestrator.contracts.errors import InputError
-from orchestrator.flows.source import MAX_CHARS, Problem
+from orchestrator.flows.source import MAX_CHARS, Document, Problem
 
 DRAFTS_FOLDER = ".drafts"
 _MAX_BYTES = 4 * MAX_CHARS
@@ -163,6 +163,10 @@ class FlowFiles:
     def checked(self, texts: Mapping[str, str] | None = None) -> Checked:
         """Check the layers with `texts` over what is on disk."""
         return self._check.run(texts)
+
+    def parsed(self, label: str, text: str) -> Document:
+        """Return the tree of a text; `label` is what its problems call the file."""
+        return self._check.parse(label, text)
 
     # --- writing ---------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from desktop.flow_files import FlowFiles
 from desktop.ui.flow_editor.completion import Vocabulary
 from desktop.ui.flow_editor.outline import Outline, outline_of
 from orchestrator.flows.model import CONTEXT_FIELDS
-from orchestrator.flows.source import Problem, parse_source
+from orchestrator.flows.source import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class CheckResult:
 def check_job(files: FlowFiles, version: int, texts: Mapping[str, str], label: str, text: str) -> CheckResult:
     """Check everything with `texts` unsaved; `text` is the open one, called `label`. For the worker's thread."""
     checked = files.checked(texts)
-    outline = outline_of(parse_source(text, label))
+    outline = outline_of(files.parsed(label, text))
     return CheckResult(
         version=version, problems=checked.problems, outline=outline, words=_vocabulary(checked, outline)
     )  # fmt: skip

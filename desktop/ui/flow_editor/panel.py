@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
@@ -12,12 +11,13 @@ from PySide6.QtWidgets import QWidget
 
 from desktop.flow_check import FlowFolders
 from desktop.flow_files import FileText, FlowFile, FlowFiles, Saved
-from desktop.flow_pack import FlowPack, export_pack, read_pack
 from desktop.try_out import TryOut, TryOutListener
 from desktop.ui.flow_editor.buffers import Buffer, Buffers, Key
 from desktop.ui.flow_editor.checking import CheckResult, check_job, schema_of
 from desktop.ui.flow_editor.completion import Completion, Vocabulary, complete
+from desktop.ui.flow_editor.fixes import Fixes
 from desktop.ui.flow_editor.outline import Graph, GraphNode, Outline
+from desktop.ui.flow_editor.packs import Packs
 from desktop.ui.flow_editor.panel_view import PanelView
 from desktop.ui.flow_editor.templates import insert_template
 from desktop.ui.flow_editor.try_pane import MakeTryOut, TryOutPort
@@ -73,6 +73,8 @@ class FlowEditorPanel(QWidget):
         self._is_closed = False
         self._wanted: Key | None = None
         self.view = PanelView(self, theme, translator, self._complete, self._try_out, self._try_texts)
+        self.fixes = Fixes(self)
+        self.packs = Packs(self._worker, self._buffers, self.view, self)
         self._check_timer = self._timer(_CHECK_DELAY_MS, self._check, is_single=True)
         self._poll_timer = self._timer(_POLL_MS, self._poll, is_single=False)
         self._connect()
@@ -89,9 +91,9 @@ class FlowEditorPanel(QWidget):
         view.files.file_chosen.connect(self.open_file)
         view.outline.line_chosen.connect(self._on_line_chosen)
         view.edit.place_changed.connect(self._on_place_changed)
-        view.edit.fix_asked.connect(self.fix_here)
-        view.problems.problem_chosen.connect(self.go_to_problem)
-        view.problems.fix_chosen.connect(self.apply_fix)
+        view.edit.fix_asked.connect(self.fixes.fix_here)
+        view.problems.problem_chosen.connect(self.fixes.go_to)
+        view.problems.fix_chosen.connect(self.fixes.apply)
         view.graph.step_chosen.connect(self._on_step_chosen)
         view.try_pane.step_reached.connect(self._on_step_tried)
         view.tests_pane.test_chosen.connect(self._on_test_chosen)
@@ -100,13 +102,13 @@ class FlowEditorPanel(QWidget):
         view.save_asked.connect(self.save)
         view.copy_asked.connect(self.copy_to_edit)
         view.tests_asked.connect(self.run_tests)
-        view.import_chosen.connect(self.import_pack)
-        view.export_chosen.connect(self.export_pack)
+        view.import_chosen.connect(self.packs.bring_in)
+        view.export_chosen.connect(self.packs.export)
         view.discard_asked.connect(self.discard_draft)
-        view.problem_step_asked.connect(self._go_to_next_problem)
+        view.problem_step_asked.connect(self.fixes.go_to_next)
         self._worker.failed.connect(self._on_failed)
         self._theme.changed.connect(self._buffers.restyle)
-        self._translator.changed.connect(self._show_state)
+        self._translator.changed.connect(self.show_state)
 
     # --- for the window --------------------------------------------------------------------------------
 
@@ -119,6 +121,11 @@ class FlowEditorPanel(QWidget):
     def problems(self) -> tuple[Problem, ...]:
         """What the last check found, of the open file first."""
         return self._problems
+
+    @property
+    def file_keys(self) -> frozenset[Key]:
+        """Layer and name of everything that can be opened."""
+        return frozenset({(f.layer, f.name) for f in self._files} | {b.key for b in self._buffers.modified()})
 
     @property
     def is_checked(self) -> bool:
@@ -236,7 +243,7 @@ class FlowEditorPanel(QWidget):
         if saved.state == "saved" and saved.reloads:
             self.layers_changed.emit()
         self._poll()
-        self._show_state()
+        self.show_state()
         self._ask_check()
 
     def discard_draft(self) -> None:
@@ -246,14 +253,15 @@ class FlowEditorPanel(QWidget):
             return
         self._worker.run(lambda files: files.discard_draft(buffer.name), lambda _: self._reopen(buffer))
 
-    def _reopen(self, buffer: Buffer) -> None:
+    def _reopen(self, buffer: Buffer, *, is_told: bool = True) -> None:
         if buffer.stamp is None:
             self._leave(buffer)
             return
 
         def put(text: FileText) -> None:
             self._show_buffer(self._buffers.put(buffer.layer, buffer.name, text))
-            self.view.say("flows.status.loaded", name=buffer.name)
+            if is_told:
+                self.view.say("flows.status.loaded", name=buffer.name)
 
         self._worker.run(lambda files: files.read(buffer.name, buffer.layer), put)
 
@@ -263,7 +271,7 @@ class FlowEditorPanel(QWidget):
             self.view.show_nothing()
         self._buffers.drop(buffer.key)
         self._poll()
-        self._show_state()
+        self.show_state()
 
     def _poll(self) -> None:
         """Look at the disk: what files there are, and whether another program changed the open one."""
@@ -282,7 +290,7 @@ class FlowEditorPanel(QWidget):
         is_first, self._is_listed = not self._is_listed, True
         if files != self._files or is_first:
             self._files = files
-            self._show_state()
+            self.show_state()
         buffer = self._current
         if is_first and buffer is None:
             self._open_something()
@@ -291,7 +299,7 @@ class FlowEditorPanel(QWidget):
                 self._reopen(buffer)
             elif not buffer.is_conflict:
                 buffer.is_conflict = True
-                self._show_state()
+                self.show_state()
 
     def _open_something(self) -> None:
         known = {(f.layer, f.name) for f in self._files}
@@ -302,29 +310,43 @@ class FlowEditorPanel(QWidget):
         if wanted is not None:
             self.open_file(*wanted)
 
+    def show_fresh(self, names: Collection[str]) -> None:
+        """Read files again that came from outside, and show the first of them."""
+        for name in names:
+            found = self._buffers.get(("user", name))
+            if found is not None and found is not self._current:
+                self._buffers.drop(found.key)
+        self._poll()
+        first = next(iter(names))
+        current = self._buffers.get(("user", first))
+        if current is not None:
+            self._load_from_disk(current, is_told=False)
+        else:
+            self.open_file("user", first)
+
     # --- the text --------------------------------------------------------------------------------------
 
     def _show_buffer(self, buffer: Buffer) -> None:
-        edit = self.view.edit
-        former = self._current
-        if former is not None and former is not buffer:
+        edit, former = self.view.edit, self._current
+        if former is buffer:
+            self.show_state()
+            self._ask_check()
+            return
+        if former is not None:
             former.place, former.scroll = edit.textCursor().position(), edit.verticalScrollBar().value()
             former.document.contentsChanged.disconnect(self._ask_check)
             former.document.modificationChanged.disconnect(self._on_modified)
-        if former is not buffer:
-            self._current = buffer
-            self._outline = Outline()
-            self.view.show_document(
-                buffer.document, is_editable=buffer.is_editable, place=buffer.place, scroll=buffer.scroll
-            )
-            buffer.document.contentsChanged.connect(self._ask_check)
-            buffer.document.modificationChanged.connect(self._on_modified)
+        self._current = buffer
+        self._outline = Outline()
+        self.view.show_document(buffer)
+        buffer.document.contentsChanged.connect(self._ask_check)
+        buffer.document.modificationChanged.connect(self._on_modified)
         self._show_problems(())
-        self._show_state()
+        self.show_state()
         self._ask_check(is_now=True)
 
     def _on_modified(self, _: bool) -> None:
-        self._show_state()
+        self.show_state()
 
     def _ask_check(self, *, is_now: bool = False) -> None:
         self._version += 1
@@ -388,54 +410,6 @@ class FlowEditorPanel(QWidget):
         self.view.edit.go_to(node.line)
         self.view.edit.show_lines(node.line, node.end_line)
 
-    # --- problems --------------------------------------------------------------------------------------
-
-    def go_to_problem(self, problem: Problem) -> None:
-        """Show the place of a problem, in whichever file it is."""
-        edit = self.view.edit
-        layer, name = ("shipped", problem.file.partition("/")[2]) if problem.file.startswith("shipped/") else (
-            "user", problem.file)  # fmt: skip
-
-        def show() -> None:
-            end = problem.end if problem.end[0] == problem.line else None
-            edit.go_to(problem.line, problem.col, end)
-            edit.setFocus()
-
-        if (layer, name) in {(f.layer, f.name) for f in self._files} or self._buffers.get((layer, name)) is not None:
-            self.open_file(layer, name, show)
-
-    def _go_to_next_problem(self, step: int) -> None:
-        label = self._current.label if self._current is not None else ""
-        mine = sorted((p for p in self._problems if p.file == label), key=lambda p: (p.line, p.col))
-        if not mine:
-            return
-        here = self.view.edit.place()
-        if step > 0:
-            chosen = next((p for p in mine if p.line > here[0]), mine[0])
-        else:
-            chosen = next((p for p in reversed(mine) if p.line < here[0]), mine[-1])
-        self.go_to_problem(chosen)
-
-    def apply_fix(self, problem: Problem) -> None:
-        """Put a problem's suggestion in its place."""
-        buffer = self._current
-        if buffer is None or not buffer.is_editable or problem.file != buffer.label or problem.suggestion is None:
-            return
-        if problem.end[0] != problem.line or not self.is_checked:
-            return
-        cursor = self.view.edit.cursor_at((problem.line, problem.col), problem.end)
-        old = cursor.selectedText()
-        is_quoted = len(old) > 1 and old[0] == old[-1] and old[0] in "\"'"
-        cursor.insertText(f"{old[0]}{problem.suggestion}{old[0]}" if is_quoted else problem.suggestion)
-        self.view.edit.setFocus()
-
-    def fix_here(self) -> None:
-        """Apply the suggestion for the cursor's line, if there is one."""
-        line, _ = self.view.edit.place()
-        found = next((p for p in self.view.edit.problems_at(line) if p.suggestion), None)
-        if found is not None:
-            self.apply_fix(found)
-
     # --- templates, packs, trying ----------------------------------------------------------------------
 
     def add_template(self, kind: str) -> None:
@@ -450,48 +424,6 @@ class FlowEditorPanel(QWidget):
         self.view.edit.go_to(found.line)
         self.view.edit.show_lines(found.line, found.end_line)
         self.view.edit.setFocus()
-
-    def import_pack(self, path: str) -> None:
-        """Read a flow pack; asks before it replaces files of the user's."""
-
-        def done(pack: FlowPack) -> None:
-            if not pack.clashes:
-                self._install(pack)
-                return
-            names = ", ".join(pack.clashes)
-            self.view.banner.say(
-                "flows.banner.clash", ("flows.banner.replace", lambda: self._install(pack)),
-                ("flows.banner.cancel", self._show_state), is_warning=True, names=names,
-            )  # fmt: skip
-
-        self._worker.run(lambda files: read_pack(Path(path), files), done)
-
-    def _install(self, pack: FlowPack) -> None:
-        def done(saved: Saved) -> None:
-            for name in pack.texts:
-                found = self._buffers.get(("user", name))
-                if found is not None and found is not self._current:
-                    self._buffers.drop(found.key)
-            key = "flows.status.imported" if saved.state == "saved" else "flows.status.imported_drafts"
-            self.view.say(key, count=len(pack.texts))
-            if saved.reloads:
-                self.layers_changed.emit()
-            self._poll()
-            first = next(iter(pack.texts))
-            current = self._buffers.get(("user", first))
-            if current is not None:
-                self._reopen(current)
-            else:
-                self.open_file("user", first)
-
-        self._worker.run(lambda files: files.save_all(pack.texts), done)
-
-    def export_pack(self, path: str) -> None:
-        """Write the user's files into a zip file."""
-        self._worker.run(
-            lambda files: export_pack(files, Path(path)),
-            lambda count: self.view.say("flows.status.exported", count=count),
-        )
 
     def run_tests(self) -> None:
         """Run the tests of the user's layer on the unsaved texts."""
@@ -515,7 +447,8 @@ class FlowEditorPanel(QWidget):
 
     # --- what is shown ---------------------------------------------------------------------------------
 
-    def _show_state(self) -> None:
+    def show_state(self) -> None:
+        """Show again what is known of the open file."""
         buffer = self._current
         unsaved = {b.name for b in self._buffers.modified()}
         current = buffer.key if buffer is not None else ("", "")
@@ -547,19 +480,19 @@ class FlowEditorPanel(QWidget):
     def _load_theirs(self, buffer: Buffer) -> None:
         self._worker.run(lambda files: files.discard_draft(buffer.name), lambda _: self._load_from_disk(buffer))
 
-    def _load_from_disk(self, buffer: Buffer) -> None:
+    def _load_from_disk(self, buffer: Buffer, *, is_told: bool = True) -> None:
         def look(files: FlowFiles) -> str | None:
             return files.stamp(buffer.name)
 
         def done(stamp: str | None) -> None:
             buffer.stamp = stamp
-            self._reopen(buffer)
+            self._reopen(buffer, is_told=is_told)
 
         self._worker.run(look, done)
 
     def _keep_mine(self, buffer: Buffer) -> None:
         buffer.is_conflict, buffer.is_forced = False, True
-        self._show_state()
+        self.show_state()
 
     def _on_failed(self, text: str) -> None:
         self.view.say_text(text)

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QMenu,
+    QPlainTextDocumentLayout,
     QPushButton,
     QSplitter,
     QStackedWidget,
@@ -86,7 +87,9 @@ class PanelView(QObject):
         self.message, self.position = QLabel(), QLabel()
         self._buttons: dict[str, QToolButton] = {}
         self._empty_edit_page = self._make_empty_page()
-        self._nothing = self.edit.document()
+        self._nothing = QTextDocument(self)
+        self._nothing.setDocumentLayout(QPlainTextDocumentLayout(self._nothing))
+        self.edit.setDocument(self._nothing)
         self._lay_out()
         self._bind_keys()
         translator.bind(self.edit.setAccessibleName, "flows.text")
@@ -102,17 +105,18 @@ class PanelView(QObject):
 
     # --- what the panel shows --------------------------------------------------------------------------
 
-    def show_document(self, document: QTextDocument, *, is_editable: bool, place: int, scroll: int) -> None:
-        """Put a document into the text."""
+    def show_document(self, buffer: Buffer) -> None:
+        """Put a file into the text, at the place where it was left."""
+        document, place = buffer.document, buffer.place
         self.edit.setDocument(document)
-        self.edit.setReadOnly(not is_editable)
+        self.edit.setReadOnly(not buffer.is_editable)
         flags = self.edit.textInteractionFlags() | Qt.TextInteractionFlag.TextSelectableByKeyboard
         self.edit.setTextInteractionFlags(flags)
         self.edit.setTabStopDistance(self.edit.fontMetrics().horizontalAdvance(" ") * 2)
         cursor = self.edit.textCursor()
         cursor.setPosition(min(place, document.characterCount() - 1))
         self.edit.setTextCursor(cursor)
-        self.edit.verticalScrollBar().setValue(scroll)
+        self.edit.verticalScrollBar().setValue(buffer.scroll)
         self.pages.setCurrentIndex(1)
 
     def show_nothing(self) -> None:

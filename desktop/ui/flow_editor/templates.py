@@ -141,6 +141,9 @@ def _insert(text: str, section: str, block: str) -> Inserted:
     elif isinstance(root, MapNode) and section in root:
         key = root.key(section)
         rest = lines[key.line - 1][key.end_col :].strip()
+        if isinstance(body, MapNode) and not body.entries and rest.replace(" ", "") == "{}":
+            lines[key.line - 1] = f"{section}:"
+            rest = ""
         if not rest or rest.startswith("#"):
             at, head = key.line, []
     put = [*head, *(" " * indent + row if row else row for row in block.rstrip("\n").split("\n"))]

@@ -187,6 +187,30 @@ def test_a_faulty_text_is_kept_as_a_draft(open_editor: Any, qtbot: QtBot, refund
     assert panel.view.banner.key is None
 
 
+def test_a_new_file_that_is_discarded_leaves_the_first_page(
+    open_editor: Any, qtbot: QtBot, folders: FlowFolders
+) -> None:
+    _, panel = open_editor()
+    panel.new_file()
+    type_keys(panel.view.edit, "flos: 1")
+    panel.save()
+    qtbot.waitUntil(lambda: panel.current.is_draft, timeout=10_000)
+    panel.discard_draft()
+    qtbot.waitUntil(lambda: panel.current is None, timeout=10_000)
+    assert panel.view.pages.currentIndex() == 0
+    assert not list(folders.user.rglob("*.draft"))
+    open_file(qtbot, panel, "shipped", "rails.yml")
+
+
+def test_the_conversations_step_is_lit(open_editor: Any, qtbot: QtBot, refund: Path) -> None:
+    stage, panel = open_editor()
+    open_file(qtbot, panel, "user", "refund.yml")
+    stage.window.flow_editor.show_running("refund", "done")
+    assert panel.view.graph.running_step == "done"
+    stage.window.flow_editor.show_running("other", "done")
+    assert panel.view.graph.running_step is None
+
+
 def test_shipped_files_are_copied_to_be_edited(open_editor: Any, qtbot: QtBot, folders: FlowFolders) -> None:
     _, panel = open_editor()
     open_file(qtbot, panel, "shipped", "rails.yml")
@@ -311,15 +335,15 @@ def test_a_pack_goes_out_and_comes_in(
     stage, panel = open_editor()
     open_file(qtbot, panel, "user", "refund.yml")
     pack = tmp_path / "mine.zip"
-    panel.export_pack(str(pack))
+    panel.packs.export(str(pack))
     qtbot.waitUntil(pack.exists, timeout=10_000)
     refund.write_text(FLOW.replace("name: a refund", "name: other"), encoding="utf-8")
-    panel.import_pack(str(pack))
+    panel.packs.bring_in(str(pack))
     qtbot.waitUntil(lambda: panel.view.banner.key == "flows.banner.clash", timeout=10_000)
     panel.view.banner.buttons[0].click()
     qtbot.waitUntil(lambda: refund.read_text(encoding="utf-8") == FLOW, timeout=10_000)
     qtbot.waitUntil(lambda: any(isinstance(c, Reload) for c in stage.outside.commands), timeout=10_000)
-    panel.import_pack(str(tmp_path / "none.zip"))
+    panel.packs.bring_in(str(tmp_path / "none.zip"))
     qtbot.waitUntil(lambda: "none.zip" in panel.view.message_text(), timeout=10_000)
 
 
