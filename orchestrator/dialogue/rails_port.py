@@ -174,7 +174,7 @@ class RailsTurn(Protocol):
         ...
 
     async def guard(self, sentence: str) -> str | None:
-        """Run the output rails of sentence scope; returns what to say instead, None to block the rest."""
+        """Run the output rails of sentence scope; returns what to say ("" for nothing), None to block the rest."""
         ...
 
     def note_bot_text(self, text: str, source: str) -> None:

@@ -152,7 +152,7 @@ class Stepper:
         if guarded and self.guard_reply is not None:
             whole = clean_message("".join([chunk async for chunk in chunks]))
             allowed = await self.guard_reply(whole)
-            if allowed is None:
+            if not allowed:
                 return
             chunks = one_chunk(allowed)
         message = Spoken(event=event)

@@ -167,7 +167,7 @@ class RailsTurn:
         """Run the output rails over a sentence; with a reply-scope rail the caller passes the whole reply."""
         allowed: str | None = sentence
         for scope in ("reply", "sentence"):
-            if allowed is not None:
+            if allowed:
                 allowed = await self._screen_output(allowed, scope)
         return allowed
 
@@ -390,7 +390,7 @@ class RailsTurn:
                 return None
             text = str(self.vars.get("bot_message") or "")
             if not text.strip():
-                return None
+                return ""
         return text
 
     async def _screen(self, name: str) -> bool:

@@ -139,6 +139,8 @@ class MemoryReply:
                 passed = None if checked is None else checked + sentence[len(sentence.rstrip()) :]
             if passed is None:
                 return False
+            if not passed.strip():
+                return True
             self._check()
             said += passed
             if index is None:

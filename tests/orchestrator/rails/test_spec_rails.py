@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 
 import pytest
 
+from orchestrator.clock import VirtualClock
 from orchestrator.contracts.dialogue import ChatMessage, LlmRequest, TurnContext, TurnInput
 from orchestrator.dialogue.brain_loading import TestRails
 from orchestrator.flows.source import Report, read_source
@@ -62,3 +66,41 @@ def test_names_are_unique_and_every_conversation_asserts() -> None:
     assert len(names) == len(set(names))
     assert sum(1 for _, t in CASES if t.trace) >= 15
     assert sum(1 for _, t in CASES if t.turns) >= 70
+
+
+def _case_named(name: str) -> TestCase:
+    return next(test for _, test in CASES if test.name == name)
+
+
+def test_a_conversation_loaded_from_the_store_goes_on_inside_its_rail(runner: Runner) -> None:
+    test = _case_named("interruptions nest and unwind one by one")
+    config = runner.load(test).config
+
+    async def talk() -> list[list[str]]:
+        said: list[list[str]] = []
+        stored: dict[str, object] = {}
+        for turn in test.turns:
+            conversation = runner.conversation(config, VirtualClock(0.0, test.now.replace(tzinfo=UTC)))
+            conversation.brain.load_state(stored)
+            said.append((await conversation.take(turn)).replies)
+            stored = json.loads(json.dumps(conversation.brain.dump_state()))
+        return said
+
+    assert asyncio.run(talk()) == [turn.expect["replies"] for turn in test.turns]
+
+
+@pytest.mark.models
+def test_the_most_similar_example_is_shown_last(runner: Runner) -> None:
+    test = _case_named("only the five most similar examples are shown")
+    config = runner.load(test).config
+
+    async def prompt() -> str:
+        conversation = runner.conversation(config, VirtualClock(0.0, test.now.replace(tzinfo=UTC)), embedding="real")
+        turn = replace(test.turns[0], user="penguins slide over ice on their belly")
+        return (await conversation.take(turn)).llm.calls[0].prompt
+
+    shown = asyncio.run(prompt())
+    examples = [t for texts in config.rails.user_intents.values() for t in texts]
+    places = {text: shown.rfind(text) for text in examples if text in shown}
+    assert len(places) == 5
+    assert max(places, key=lambda text: places[text]) == "penguins slide over the ice on their bellies"
