@@ -62,7 +62,7 @@ class ProblemList(QTreeWidget):
         p = self._theme.palette
         for number, problem in enumerate(self._problems[:_MOST]):
             is_error = problem.severity == "error"
-            item = QTreeWidgetItem([f"{problem.file}:{problem.line}:{problem.col}", problem.message, ""])
+            item = QTreeWidgetItem([f"{problem.file}:{problem.line}:{problem.col}", self._words(problem), ""])
             name = "error" if is_error else "warning"
             icon = icons.icon(name, p.danger if is_error else p.warning, size_px=ICON_PX)
             icon.addPixmap(icons.pixmap(name, p.on_primary, ICON_PX, 2.0), icon.Mode.Selected)
@@ -74,6 +74,13 @@ class ProblemList(QTreeWidget):
             self.addTopLevelItem(item)
             if problem.suggestion:
                 self.setItemWidget(item, 2, self._fix_button(number, problem))
+
+    def _words(self, problem: Problem) -> str:
+        """Return the message; the checker speaks English, so in another language its kind goes before it."""
+        key = f"flows.problem.{problem.code}"
+        if self._translator.language == "en" or not self._translator.has(key):
+            return problem.message
+        return f"{self._translator.text(key)} · {problem.message}"
 
     def _fix_button(self, number: int, problem: Problem) -> QPushButton:
         words = self._translator.text("flows.fix", word=problem.suggestion)
