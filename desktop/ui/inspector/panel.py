@@ -269,15 +269,19 @@ class InspectorPanel(QDockWidget):
         column.setSpacing(GRID_PX)
         bar = QHBoxLayout()
         bar.setSpacing(GRID_PX)
-        for part in (self.pause, self.back, self.open, self.export, self.with_text):
+        for part in (self.pause, self.back, self.open, self.export):
             bar.addWidget(part)
         bar.addStretch(1)
         column.addLayout(bar)
+        column.addWidget(self.with_text)
         self.status.setObjectName("inspectorStatus")
         self.status.setProperty("role", "caption")
         self.status.setWordWrap(True)
         column.addWidget(self.status)
         self.tabs.setObjectName("inspectorTabs")
+        self.tabs.setUsesScrollButtons(True)
+        self.tabs.tabBar().setObjectName("inspectorTabBar")
+        self._translator.bind(self.tabs.tabBar().setAccessibleName, "inspector.title")
         for edit, name in ((self.details, "inspectorDetails"), (self.prompt, "inspectorPrompt")):
             edit.setObjectName(name)
             edit.setReadOnly(True)

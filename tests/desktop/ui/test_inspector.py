@@ -212,6 +212,7 @@ def test_everything_has_a_name_in_every_language(
     for index in range(panel.tabs.count()):
         panel.tabs.setCurrentIndex(index)
         assert panel.tabs.tabText(index)
+    assert panel.widget().widget().minimumSizeHint().width() <= 320, "it fits a narrow dock"
     assert one.window.translator.missing == set()
     for kind in (QAbstractButton, QAbstractItemView, QPlainTextEdit):
         for widget in panel.findChildren(kind):
