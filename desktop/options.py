@@ -37,10 +37,6 @@ class RunOptions:
         """Return the same options on the default devices."""
         return self._with(input_device=None, output_device=None)
 
-    def with_settings(self, settings: Settings) -> RunOptions:
-        """Return the same options with other settings."""
-        return replace(self, loaded=replace(self.loaded, settings=settings))
-
     def _with(self, **changes: Any) -> RunOptions:
         return replace(self, loaded=replace(self.loaded, settings=replace(self.settings, **changes)))
 
