@@ -211,12 +211,6 @@ class Assembly:
         """Show the user what does not work while the rest goes on."""
         self._parts.views.show(NoticeView(code=error.code, text=error.message, severity="error"))
 
-    def discard(self) -> None:
-        """Close what was opened by the constructor, for a program that never started."""
-        self.engine.stop()
-        self.event_log.close()
-        self.database.close()
-
     def make_core(self) -> Core:
         """Build the core; on its own loop's thread."""
         self.core = Core(self._parts, self.bus, self.generations)
@@ -321,12 +315,16 @@ class RunningProgram:
         self._is_stopped = False
 
     def start(self, *, with_microphone: bool = True, with_loudspeaker: bool = True) -> None:
-        """Open the devices and start the core. Raises `InputError` for an unknown device or an unusable model."""
+        """Prepare the core, open the devices and begin.
+
+        Raises `InputError` for an unusable model, or an unknown device.
+        """
         assembly = self.assembly
+        self._thread.start()
         assembly.engine.start(with_microphone=with_microphone, with_loudspeaker=with_loudspeaker)
         assembly.record_open()
         self._is_started = True
-        self._thread.start()
+        self._thread.begin()
         self._open_event_socket()
         assembly.record_ready()
         # Everything that lives as long as the program is kept out of the collector's way: no pauses in the sound.

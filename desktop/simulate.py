@@ -246,9 +246,10 @@ class SimulatedProgram(RunningProgram):
 
     def start_core(self) -> None:
         """Start the core without opening devices."""
+        self._thread.start(timeout_s=150.0)
         self.assembly.record_open()
         self._is_started = True
-        self._thread.start(timeout_s=150.0)
+        self._thread.begin()
         self.assembly.record_ready()
 
 

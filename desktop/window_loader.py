@@ -82,7 +82,7 @@ def load_program(
         if error.part not in ("devices", "audio"):
             raise
         _notice(views, error)
-        assembly.discard()
+        program.stop()
         assembly = build(options.with_default_devices())
         program = RunningProgram(assembly)
         program.start()

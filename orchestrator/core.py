@@ -195,7 +195,15 @@ class Core:
     # --- life -------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Load the stored conversation, start the model and begin to dispatch."""
+        """Prepare and begin."""
+        await self.prepare()
+        self.begin()
+
+    async def prepare(self) -> None:
+        """Load the stored conversation and start the model; nothing is dispatched yet.
+
+        Raises `InputError` for a model that can't be used.
+        """
         parts = self._parts
         self._brain = parts.make_brain()
         state = await parts.database.transact(records.load_state)
@@ -210,11 +218,15 @@ class Core:
         await self.history.load_recent(20)
         await self.history.open_session(self.turns.session_id, carry_over=0)
         await parts.llm.open()
+
+    def begin(self) -> None:
+        """Dispatch from now on, beginning with what was posted meanwhile."""
+        parts = self._parts
         self.bus.attach(asyncio.get_running_loop())
         self._reminders.start()
         self._context.start()
         self.conversation.refresh()
-        if parts.warm_brain is not None:
+        if parts.warm_brain is not None and self._brain is not None:
             self._spawn(parts.warm_brain(self._brain), "warm-brain")
 
     async def close(self) -> None:

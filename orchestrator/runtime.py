@@ -16,8 +16,12 @@ log = logging.getLogger(__name__)
 class HostedCore(Protocol):
     """What runs on the loop."""
 
-    async def open(self) -> None:
-        """Start; raises a `MynahError` if it can't."""
+    async def prepare(self) -> None:
+        """Get ready; raises a `MynahError` if it can't."""
+        ...
+
+    def begin(self) -> None:
+        """Dispatch from now on."""
         ...
 
     async def close(self) -> None:
@@ -44,12 +48,18 @@ class CoreThread:
         self._stop: asyncio.Event | None = None
 
     def start(self, timeout_s: float = 60.0) -> None:
-        """Start the loop and open the core; re-raises what `open` raised."""
+        """Start the loop and prepare the core; re-raises what `prepare` raised."""
         self._thread.start()
         if not self._is_open.wait(timeout_s):
             raise TimeoutError("the core did not start in time")
         if self._error is not None:
             raise self._error
+
+    def begin(self) -> None:
+        """Let the prepared core dispatch."""
+        loop, core = self._loop, self._core
+        if loop is not None and core is not None:
+            loop.call_soon_threadsafe(core.begin)
 
     def submit(self, command: Command) -> bool:
         """Carry out `command` on the core loop; False when it is not running."""
@@ -99,7 +109,7 @@ class CoreThread:
         self._stop = asyncio.Event()
         core = self._make_core()
         try:
-            await core.open()
+            await core.prepare()
         except Exception as error:
             self._error = error
             await core.close()
