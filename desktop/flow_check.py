@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from desktop.flow_folders import FlowFolders
 from orchestrator.contracts.errors import InputError
 from orchestrator.flows.loader import NOT_FLOWS, Layer, load_config
 from orchestrator.flows.model import FlowConfig
@@ -23,15 +24,6 @@ SHIPPED_LABEL = "shipped"
 TESTS_FOLDER = "tests"
 
 _PERSONA_LINE = re.compile(r".*?:(\d+):(\d+): (.*)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowFolders:
-    """The shipped layer, the user's over it (it need not exist yet), and the user's own actions."""
-
-    shipped: Path
-    user: Path
-    actions: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from desktop.flow_check import TESTS_FOLDER, Checked, FlowCheck, FlowFolders, kind_of, layer_names
+from desktop.flow_check import TESTS_FOLDER, Checked, FlowCheck, kind_of, layer_names
+from desktop.flow_folders import FlowFolders, unwritable, write_atomically
 from orchestrator.contracts.errors import InputError
 from orchestrator.flows.source import MAX_CHARS, Document, Problem
 
@@ -182,28 +182,8 @@ class FlowFiles:
             try:
                 shutil.copy2(path, path.with_name(path.name + ".bak"))
             except OSError as error:
-                raise _unwritable(path, error) from error
+                raise unwritable(path, error) from error
         write_atomically(path, text)
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a text file so that readers see the old or the new one. Raises `InputError` flow_unwritable."""
-    new = path.with_name(f".{path.name}.new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with new.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    except (OSError, UnicodeEncodeError) as error:
-        new.unlink(missing_ok=True)
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: Path, error: Exception) -> InputError:
-    reason = getattr(error, "strerror", None) or "it holds characters that are no text"
-    return InputError("flow_unwritable", f"{path} can't be written: {reason}", part="flows")
 
 
 def _read(path: Path) -> str:

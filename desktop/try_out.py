@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from desktop.flow_check import Checked, FlowCheck, FlowFolders, kind_of, layer_names
+from desktop.flow_check import Checked, FlowCheck, kind_of, layer_names
+from desktop.flow_folders import FlowFolders
 from desktop.paths import cache_dir
 from orchestrator.clock import Clock, SystemClock, VirtualClock
 from orchestrator.contracts.dialogue import LlmRequest, TurnContext, TurnInput

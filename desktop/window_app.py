@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication
 from desktop.bridge import Bridge
 from desktop.control_channel import ControlChannel, print_ack
 from desktop.event_view import EventInbox
-from desktop.flow_check import FlowFolders
+from desktop.flow_folders import FlowFolders
 from desktop.history_service import HistoryService
 from desktop.options import RunOptions
 from desktop.paths import DATABASE

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from desktop import paths
-from desktop.flow_check import FlowCheck, FlowFolders
+from desktop.flow_check import FlowCheck
 from desktop.flow_files import FlowFiles, check_name
+from desktop.flow_folders import FlowFolders
 from desktop.flow_pack import export_pack, read_pack, unpack
 from orchestrator.contracts.errors import InputError
 

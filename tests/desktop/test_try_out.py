@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from desktop import paths
-from desktop.flow_check import FlowFolders
+from desktop.flow_folders import FlowFolders
 from desktop.try_out import TestRun, TriedTurn, TryOut, TryOutListener
 
 FLOW = """\

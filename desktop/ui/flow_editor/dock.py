@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QLabel, QWidget
 
-from desktop.flow_check import FlowFolders
+from desktop.flow_folders import FlowFolders
 from desktop.ui import icons
-from desktop.ui.flow_editor.panel import FlowEditorPanel, real_try_out
 from desktop.ui.flow_editor.style import ICON_PX, editor_stylesheet, tool_button
-from desktop.ui.flow_editor.try_pane import MakeTryOut
 from desktop.ui.i18n import Translator
 from desktop.ui.theme import GRID_PX, Theme
+
+if TYPE_CHECKING:
+    from desktop.ui.flow_editor.panel import FlowEditorPanel
+    from desktop.ui.flow_editor.try_pane import MakeTryOut
 
 DOCK_WIDTH_PX = 110 * GRID_PX
 
@@ -31,7 +34,7 @@ class FlowEditorDock(QDockWidget):
         theme: Theme,
         translator: Translator,
         *,
-        make_try_out: MakeTryOut = real_try_out,
+        make_try_out: MakeTryOut | None = None,
     ) -> None:
         """Start hidden and without an editor."""
         super().__init__()
@@ -62,7 +65,11 @@ class FlowEditorDock(QDockWidget):
     def open_panel(self) -> FlowEditorPanel:
         """Return the editor, built if need be."""
         if self.panel is None:
-            made = FlowEditorPanel(self._folders(), self._theme, self._translator, make_try_out=self._make_try_out)
+            # Imported here: checking and trying flows needs parts that the window must not wait for at the start.
+            from desktop.ui.flow_editor.panel import FlowEditorPanel, real_try_out
+
+            make = self._make_try_out or real_try_out
+            made = FlowEditorPanel(self._folders(), self._theme, self._translator, make_try_out=make)
             made.restore_place(self._place)
             made.layers_changed.connect(self.layers_changed)
             made.title_changed.connect(self._show_title)

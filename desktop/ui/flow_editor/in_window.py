@@ -13,8 +13,7 @@ from PySide6.QtWidgets import QApplication
 
 from desktop import paths
 from desktop.bridge import Bridge
-from desktop.flow_check import FlowFolders
-from desktop.flow_files import write_atomically
+from desktop.flow_folders import FlowFolders, write_atomically
 from desktop.ui.flow_editor.dock import DOCK_WIDTH_PX, FlowEditorDock
 from desktop.ui.flow_editor.keys import KeyPass
 from desktop.ui.theme import GRID_PX

@@ -9,8 +9,8 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QWidget
 
-from desktop.flow_check import FlowFolders
 from desktop.flow_files import FileText, FlowFile, FlowFiles, Saved
+from desktop.flow_folders import FlowFolders
 from desktop.try_out import TryOut, TryOutListener
 from desktop.ui.flow_editor.buffers import Buffer, Buffers, Key
 from desktop.ui.flow_editor.checking import CheckResult, check_job, schema_of

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop.flow_check import FlowFolders
+from desktop.flow_folders import FlowFolders
 from desktop.try_out import TestRun, TriedTurn, TryOut, TryOutListener
 from desktop.ui import icons
 from desktop.ui.flow_editor.style import ICON_PX, tool_button

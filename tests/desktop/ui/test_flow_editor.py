@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QToolButton, QW
 from pytestqt.qtbot import QtBot
 
 from desktop import paths
-from desktop.flow_check import FlowFolders
+from desktop.flow_folders import FlowFolders
 from desktop.try_out import TryOut
 from desktop.ui.flow_editor.panel import FlowEditorPanel
 from orchestrator.contracts.commands import Reload

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from desktop import paths
-from desktop.flow_check import FlowCheck, FlowFolders
+from desktop.flow_check import FlowCheck
+from desktop.flow_folders import FlowFolders
 from desktop.ui.flow_editor.checking import schema_of
 from desktop.ui.flow_editor.code_edit import from_utf16, to_utf16
 from desktop.ui.flow_editor.completion import Vocabulary, complete, spot_at
