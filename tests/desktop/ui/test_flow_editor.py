@@ -394,3 +394,37 @@ def test_places_are_kept(open_editor: Any, make_stage: Any, qtbot: QtBot, refund
     qtbot.waitUntil(lambda: again.current is not None and again.current.key == ("shipped", "rails.yml"), timeout=10_000)
     other.window.flow_editor.dock.close_down()
     assert QKeySequence("Ctrl+E").toString() == "Ctrl+E"
+
+
+def test_theme_and_language_switch_while_it_is_open(open_editor: Any, qtbot: QtBot, refund: Path) -> None:
+    stage, panel = open_editor()
+    open_file(qtbot, panel, "user", "refund.yml")
+    edit = panel.view.edit
+    before = edit.grab().toImage().pixelColor(edit.width() // 2, edit.height() - 30)
+    stage.window.set_theme("dark")
+    stage.window.set_language("zh_CN")
+    after = edit.grab().toImage().pixelColor(edit.width() // 2, edit.height() - 30)
+    assert before.lightness() > 200 > 60 > after.lightness()
+    assert not panel.current.is_unsaved and panel.current.text == FLOW
+    assert panel.view.tabs.tabText(0) == "问题" and stage.window.flow_editor.dock._title.text() == "流程 — refund.yml"
+    edit.go_to(20, 18)
+    type_keys(edit, "d")
+    wait_checked(qtbot, panel)
+    item = panel.view.problems.topLevelItem(0)
+    assert item is not None and item.text(1).startswith("没有这个步骤")
+    assert not stage.window.translator.missing
+
+
+@pytest.mark.parametrize(
+    "kept", ["", "[]", "{", '{"state": 3, "geometry": "你", "flows": {"layer": "x"}}', "\x00" * 10]
+)
+def test_a_broken_file_of_places_changes_nothing(
+    make_stage: Callable[..., Any], folders: FlowFolders, tmp_path: Path, kept: str
+) -> None:
+    path = tmp_path / "window.json"
+    path.write_text(kept, encoding="utf-8")
+    stage = make_stage()
+    stage.window.flow_editor.configure(folders, path)
+    assert not stage.window.flow_editor.dock.isVisible()
+    stage.window.close()
+    assert path.read_text(encoding="utf-8").startswith('{"geometry"')
