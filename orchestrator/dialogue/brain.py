@@ -41,6 +41,7 @@ class FlowBrain:
         self.actions = actions or ActionRegistry(builtin_actions())
         self.persona_request = persona_request
         self.state = State()
+        self.is_origin_due = False
         self.rails_state: Mapping[str, Any] = {}
         self.host_vars: dict[str, Any] = {}
         self.work_count = 0
@@ -81,6 +82,7 @@ class FlowBrain:
         tasks = state.get("tasks")
         rails = state.get("rails")
         self.state = state_from_json(tasks if isinstance(tasks, Mapping) else {})
+        self.is_origin_due = True
         self.rails_state = rails if isinstance(rails, Mapping) else {}
         repair(self.state, self.config)
 

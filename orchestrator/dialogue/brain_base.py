@@ -30,8 +30,10 @@ class TurnBase:
         self._turn = turn
         self._user = user
         self._base = brain.state
-        if not self._base.origin:
+        if brain.is_origin_due or not self._base.origin:
+            # A stored count of tasks may be older than the last effect (a crash): a new origin keeps their keys apart.
             self._base.origin = str(turn.generation_id)
+            brain.is_origin_due = False
         self._state = self._base.copy()
         self._state.turn += 1
         if user.kind != "silence":
