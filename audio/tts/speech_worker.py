@@ -231,6 +231,7 @@ class SpeechWorker:
             self._queue.show_instead()
         self._queue.drop_overdue(now_s)
         self._withdraw()
+        self._bring_back(now_s)
         while (entry := self._queue.next_for_output(now_s)) is not None:
             self._hand_over(entry, now_s)
         self._withdraw()
@@ -249,10 +250,21 @@ class SpeechWorker:
                 self._aside = {key: s for key, s in self._aside.items() if s.intent.intent_id != intent_id}
                 self._player.withdraw(intent_id)
 
+    def _bring_back(self, now_s: float) -> None:
+        """Go on showing what stood aside, when nothing else is shown and its answer is not held."""
+        if self._shown is not None:
+            return
+        free = next((key for key in self._aside if not self._queue.is_held(key)), None)
+        if free is not None:
+            self._shown = self._aside.pop(free)
+            self._shown.resume(now_s)
+
     def _hand_over(self, entry: Entry, now_s: float) -> None:
         intent = entry.intent
         if entry.way is Way.SHOWN:
             if self._shown is not None:
+                # An answer that was held takes its place again; what is shown meanwhile waits until it is over.
+                self._shown.hold(now_s, self._tell_word)
                 self._aside[self._shown.generation_id] = self._shown
             self._shown = ShownText(intent, now_s, words_done=self._words_done.pop(intent.intent_id, 0))
             self._queue.playing(intent.intent_id)
