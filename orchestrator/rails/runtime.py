@@ -135,6 +135,9 @@ class IndexMatcher:
         """Return the best group if it is above threshold and margin, else None; also None without a provider."""
         if not self._items or not text.strip():
             return None
+        if not any(char.isalpha() for char in text) and all(text.strip() != example for example, _ in self._items):
+            # A bare number is an answer to something; for the embedding it is merely near to times and counts.
+            return None
         try:
             index = await self._index.get()
             if self._threshold is None:
