@@ -48,8 +48,8 @@ class Player:
     `render` belongs to the device's thread (or the simulator); every other method may be called from any thread and
     returns at once. `poll` turns what was played into events and must be called about every 10 ms by one thread.
     A held generation stands aside: another one may play meanwhile. Bounded by its caller (the speech worker
-    synthesises only a little ahead). Counters: `starved` (a sentence came late), `underflows` (the device said so), `refused`
-    (segments of a purged generation).
+    synthesises only a little ahead). Counters: `starved` (a sentence came late), `underflows` (the device said so),
+    `refused` (segments of a purged generation).
     """
 
     def __init__(
