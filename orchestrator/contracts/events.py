@@ -6,8 +6,6 @@ corrected for device latency: the moment the sound was at the microphone or the 
 
 from __future__ import annotations
 
-import dataclasses
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -21,17 +19,18 @@ from orchestrator.contracts.ids import (
     UtteranceId,
 )
 from orchestrator.contracts.lanes import InterruptReason
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Payload:
-    """Base of all payloads.
-
-    `TEXT_FIELDS` name the fields that hold what people said; they are blanked by `--events-no-text`.
-    """
-
-    TYPE: ClassVar[str] = ""
-    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ()
+from orchestrator.contracts.payload import Payload as Payload
+from orchestrator.contracts.payload import json_name as json_name
+from orchestrator.contracts.payload import payload_classes as payload_classes
+from orchestrator.contracts.payload import to_json as to_json
+from orchestrator.contracts.task_events import FlowActionRan as FlowActionRan
+from orchestrator.contracts.task_events import FlowCommanded as FlowCommanded
+from orchestrator.contracts.task_events import FlowSlotChanged as FlowSlotChanged
+from orchestrator.contracts.task_events import FlowStateChanged as FlowStateChanged
+from orchestrator.contracts.task_events import RailIntentFound as RailIntentFound
+from orchestrator.contracts.task_events import RailStateChanged as RailStateChanged
+from orchestrator.contracts.task_events import ToolCalled as ToolCalled
+from orchestrator.contracts.task_events import ToolResult as ToolResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -409,100 +408,6 @@ class AvatarPainted(Payload):
     expression: str
 
 
-# --- tools, flows, rails ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCalled(Payload):
-    """A tool or action with an effect begins."""
-
-    TYPE: ClassVar[str] = "tool:call"
-    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("args",)
-    name: str
-    args: Mapping[str, Any]
-    effect: str
-    idempotency_key: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResult(Payload):
-    """A tool ended. `disposition`: used, quarantined, dropped; `value` is what it returned."""
-
-    TYPE: ClassVar[str] = "tool:result"
-    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("value",)
-    ok: bool
-    disposition: str
-    duration_s: float
-    value: Any = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowCommanded(Payload):
-    """A command was handed to the flow engine. `by`: rule, embedding, llm."""
-
-    TYPE: ClassVar[str] = "flow:command"
-    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("command",)
-    command: Mapping[str, Any]
-    accepted: bool
-    reason: str | None = None
-    by: str = "rule"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowStateChanged(Payload):
-    """Where the tasks are after a turn."""
-
-    TYPE: ClassVar[str] = "flow:state"
-    active_task: str | None
-    step: str | None
-    system_flow: str | None
-    paused: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowSlotChanged(Payload):
-    """A slot value was offered. `provenance`: said, inferred, focused, action, default."""
-
-    TYPE: ClassVar[str] = "flow:slot"
-    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("old", "new")
-    slot: str
-    old: Any
-    new: Any
-    provenance: str
-    accepted: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowActionRan(Payload):
-    """An action ran. `outcome`: ok, failed, timeout, skipped."""
-
-    TYPE: ClassVar[str] = "flow:action"
-    name: str
-    outcome: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RailIntentFound(Payload):
-    """The meaning of a user sentence. `by`: exact, embedding, llm, rule."""
-
-    TYPE: ClassVar[str] = "rail:intent"
-    intent: str
-    score: float | None
-    margin: float | None
-    by: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RailStateChanged(Payload):
-    """A rail moved."""
-
-    TYPE: ClassVar[str] = "rail:state"
-    rail: str
-    status: str
-    head: int
-    bot_intent: str | None = None
-
-
 # --- history, notifications, bus, devices ----------------------------------------------------------------
 
 
@@ -617,46 +522,3 @@ class DeviceStateChanged(Payload):
     state: str
     reason: str | None = None
     latency_s: float | None = None
-
-
-def payload_classes() -> dict[str, type[Payload]]:
-    """Return every payload class by its public type name."""
-    found: dict[str, type[Payload]] = {}
-    pending = list(Payload.__subclasses__())
-    while pending:
-        cls = pending.pop()
-        pending.extend(cls.__subclasses__())
-        found[cls.TYPE] = cls
-    return found
-
-
-_KEEP_SNAKE = frozenset({"active_task", "system_flow"})
-_SUFFIX = re.compile(r"^(?P<stem>.*?)(?P<unit>(_at)?_(s|db|ms|hz))$")
-_RENAMED = {"from_state": "from", "to_state": "to"}
-
-
-def json_name(name: str) -> str:
-    """Return the field's name in the events file: camelCase, but a unit suffix stays (`char_end`, `held_s`)."""
-    if name in _RENAMED:
-        return _RENAMED[name]
-    if name in _KEEP_SNAKE or name == "at_s":
-        return name
-    match = _SUFFIX.match(name)
-    stem, unit = (match["stem"], match["unit"]) if match else (name, "")
-    head, *rest = stem.split("_")
-    return head + "".join(part[:1].upper() + part[1:] for part in rest) + unit
-
-
-def to_json(value: Any) -> Any:
-    """Turn payload values into what `json` can write; dataclasses by `json_name`."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {json_name(f.name): to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(k): to_json(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [to_json(v) for v in value]
-    if isinstance(value, str):
-        return str(value)
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    return str(value)
