@@ -64,6 +64,7 @@ class TurnDecisions(TurnVoice):
             if intent is not None and await self._rails.take_intent(intent, self._text):
                 await self._after_talk()
             elif guarded:
+                self._note_talk(Command(name="cannot_handle"))
                 await self.say_sentence("guard")
                 await self._execute()
             else:

@@ -131,7 +131,7 @@ class TurnVoice(TurnBase):
         except LlmUnavailable as error:
             self.trace(f"rephrase failed: {error}")
             return rendered
-        if not text or not survives(rendered, text, self._state.values().values()):
+        if not text or not survives(rendered, text, self._state.values().values(), self._turn.now):
             self.trace("rephrase lost something; the text itself is spoken")
             return rendered
         guard = self._guard()

@@ -164,7 +164,10 @@ def _forms_en(text: str) -> list[str]:
 
 def _forms_zh(text: str) -> list[str]:
     folded = fold_zh(text)
-    forms = [folded, _LEAD_ZH.sub("", folded)]
+    # 「我不想弄了」: the lead would take the 「不」 along
+    forms = [folded, folded.removeprefix("我"), _LEAD_ZH.sub("", folded)]
+    # 「算了吧」 is 「算了」 with a particle, so they also go one by one
+    forms += [re.sub(r"[吧啊呀哦呢嘛啦]$", "", form) for form in list(forms)]
     forms += [_TAIL_ZH.sub("", form) for form in list(forms)]
     forms += [_LEAD_ZH.sub("", form) for form in list(forms)]
     return list(dict.fromkeys(f for f in forms if f))
@@ -172,9 +175,43 @@ def _forms_zh(text: str) -> list[str]:
 
 def match_phrase(text: str, *, asks_yes_no: bool = False) -> PhraseCommand | None:
     """Match a whole utterance. With a yes/no question open, words that also mean "no" are left to it."""
+    found = _match_whole(text, asks_yes_no) or _match_clauses(text, asks_yes_no)
+    if found is not None:
+        return found
     chinese = bool(CJK.search(text))
     forms = _forms_zh(text) if chinese else _forms_en(text)
-    if not forms or len(forms[0]) > 60:
+    return _with_name(forms, chinese) if forms and len(forms[0]) <= MAX_PHRASE_CHARS else None
+
+
+MAX_PHRASE_CHARS = 60
+_CLAUSES = re.compile(r"[,;.!?，。；！？、…]+")
+
+
+def _match_clauses(text: str, asks_yes_no: bool) -> PhraseCommand | None:
+    """Match a phrase said twice over (「算了吧，不弄了」, "no, never mind, forget it"): every clause has to mean it."""
+    clauses = [c for c in _CLAUSES.split(text) if c.strip()]
+    if not 2 <= len(clauses) <= 4:
+        return None
+    meant = [c for c in clauses if not _is_lead(c)]
+    found = [_match_whole(c, asks_yes_no) for c in meant]
+    kinds = {f.kind if f is not None else "" for f in found}
+    if len(kinds) != 1 or not kinds <= {"cancel", "skip", "repeat"}:
+        return None
+    return PhraseCommand(kind=kinds.pop(), is_soft=all(f is not None and f.is_soft for f in found))
+
+
+def _is_lead(clause: str) -> bool:
+    """Whether a clause is only a word to begin or to be polite with."""
+    if CJK.search(clause):
+        return not _TAIL_ZH.sub("", _LEAD_ZH.sub("", fold_zh(clause)))
+    folded = _LEAD_EN.sub("", fold_en(clause) + " ").strip()
+    return not _TAIL_EN.sub("", " " + folded).strip()
+
+
+def _match_whole(text: str, asks_yes_no: bool) -> PhraseCommand | None:
+    chinese = bool(CJK.search(text))
+    forms = _forms_zh(text) if chinese else _forms_en(text)
+    if not forms or len(forms[0]) > MAX_PHRASE_CHARS:
         return None
     cancel, soft, skip, repeat = (
         (_CANCEL_ZH, _SOFT_CANCEL_ZH, _SKIP_ZH, _REPEAT_ZH)
@@ -187,7 +224,7 @@ def match_phrase(text: str, *, asks_yes_no: bool = False) -> PhraseCommand | Non
     for kind, words in (("skip", skip), ("repeat", repeat)):
         if any(form in words for form in forms):
             return PhraseCommand(kind=kind)
-    return _with_name(forms, chinese)
+    return None
 
 
 def _with_name(forms: list[str], chinese: bool) -> PhraseCommand | None:

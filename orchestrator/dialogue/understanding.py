@@ -80,7 +80,7 @@ class Understander:
         phrase = match_phrase(text, asks_yes_no=asks_yes_no or pending is not None)
         # "huh" in "uh huh" and 「不对」 to a yes/no question are answers, not rules
         answers = self.typed(text) if question is not None else None
-        if phrase is not None and (answers is None or phrase.kind.startswith("cancel")):
+        if phrase is not None and (answers is None or self._phrase_wins(phrase.kind, question)):
             decision = self._phrase(phrase.kind, phrase.what, phrase.is_soft, question)
             if decision is not None:
                 return decision
@@ -88,6 +88,13 @@ class Understander:
         if correction is not None and answers is not None and not correction.about and not correction.value:
             return None
         return self._correct(correction, question, text) if correction is not None else None
+
+    def _phrase_wins(self, kind: str, question: CollectStep | None) -> bool:
+        """Whether a whole phrase counts although the question takes it: the "one" in "one more time" is no number."""
+        if kind.startswith("cancel"):
+            return True
+        slot = self.config.slots[question.slot] if question is not None else None
+        return slot is not None and slot.pattern is None and slot.type not in ("boolean", "choice")
 
     def _pending(self, pending: Mapping[str, Any], text: str) -> Decision | None:
         kind = pending.get("kind")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from jinja2 import nodes
@@ -49,6 +50,7 @@ BASE_NAMES = frozenset({"slots", "context", "world", "vars", "user", "now"})
 PROMPT_NAMES = BASE_NAMES | {"history", "user_message", "current_response"}
 MAX_CONDITION_CHARS = 2_000
 MAX_TEMPLATE_CHARS = 20_000
+MAX_CACHED = 1_000
 
 _SANDBOX = Sandbox()
 
@@ -177,6 +179,8 @@ _WHOLE = re.compile(r"\s*\{\{(?P<inner>.*)\}\}\s*", re.DOTALL)
 _HAS_MARKUP = re.compile(r"\{\{|\{%|\{#")
 
 
+# what is compiled has no state of its own, and a reload meets mostly the texts it met before
+@lru_cache(maxsize=MAX_CACHED)
 def compile_condition(
     text: str, *, names: frozenset[str] = BASE_NAMES
 ) -> tuple[Condition | None, tuple[ExpressionProblem, ...]]:
@@ -214,6 +218,7 @@ def compile_condition(
     return Condition(source=text, reads=tuple(checker.reads), compiled=compiled), ()
 
 
+@lru_cache(maxsize=MAX_CACHED)
 def compile_template(
     text: str, *, names: frozenset[str] = BASE_NAMES
 ) -> tuple[Template | None, tuple[ExpressionProblem, ...]]:

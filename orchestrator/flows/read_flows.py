@@ -171,6 +171,14 @@ class FlowChecker:
                 self.report.add(node, "maybe_unset", message, severity="warning")
 
     def _check(self, raw: RawFlow) -> None:
+        if raw.id.startswith("system_") and raw.id not in CONTEXT_FIELDS:
+            self.report.add(
+                raw.key,
+                "unknown_system_flow",
+                f"there is no system flow {raw.id!r}, so nothing ever starts it",
+                suggestion=did_you_mean(raw.id, CONTEXT_FIELDS),
+                severity="warning",
+            )
         for item in as_list(raw.body.get("slots"), Report(), ""):
             if isinstance(item, ScalarNode):
                 self._slot(item, item.text)

@@ -165,9 +165,37 @@ _ORDERINGS: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
+def _aligned(left: Any, right: Any) -> tuple[Any, Any]:
+    """Bring a moment and a text of its kind together: slots hold moments as ISO texts, `now` is one itself."""
+    if isinstance(left, str) and isinstance(right, (datetime, date, time)):
+        right, left = _aligned(right, left)
+    elif isinstance(left, (datetime, date, time)) and isinstance(right, str) and len(right) <= 40:
+        for kind in (date, time, datetime):
+            try:
+                return _as_kind(left, kind, right), kind.fromisoformat(right)
+            except ValueError:
+                continue
+    return left, right
+
+
+def _as_kind(moment: datetime | date | time, kind: type, text: str) -> Any:
+    """Return the moment as precise as the text beside it; ValueError when it has no such part."""
+    if not isinstance(moment, datetime):
+        if type(moment) is kind:
+            return moment
+        raise ValueError("another kind of moment")
+    if kind is date:
+        return moment.date()
+    if kind is time:
+        return moment.time()
+    zone = datetime.fromisoformat(text).tzinfo
+    return moment if (zone is None) == (moment.tzinfo is None) else moment.replace(tzinfo=zone)
+
+
 def compare(left: Any, operator: str, right: Any) -> bool:
     """Compare as authors expect: unset equals none, and ordering never raises."""
     fuel().spend(2)
+    left, right = _aligned(left, right)
     if operator in ("eq", "ne"):
         if is_unset(left) or is_unset(right):
             same = is_unset(left) and is_unset(right)

@@ -99,7 +99,7 @@ class Asking:
         attributes = focus.get("attributes")
         found = focus.get(wanted.field) if wanted.field in ("id", "title", "type") else None
         if found is None and isinstance(attributes, Mapping):
-            found = attributes.get(wanted.field)
+            found = attributes.get(wanted.field, attributes.get(wanted.field.removeprefix("attributes.")))
         if found is None or found == "" or not ex.write(step.slot, found, "focused"):
             return None
         return self._home(step).get(step.slot)

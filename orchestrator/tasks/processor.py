@@ -252,6 +252,23 @@ class _Processor:
             self.applied.accepted.append(
                 Command(name="set_slots", slots=good, by=command.by, provenance=command.provenance)
             )
+            self._revalidate(tuple(good))
+
+    def _revalidate(self, slots: tuple[str, ...]) -> None:
+        """Go back to a question that was passed with another value and would not let this one pass."""
+        task, config = self.state.active, self.setting.config
+        for flow_id, step_id, _ in task.trail if task is not None else ():
+            flow = config.flow(flow_id)
+            step = flow.steps.get(step_id) if flow is not None else None
+            if not isinstance(step, CollectStep) or step.slot not in slots or step.condition is None:
+                continue
+            if task is None or (flow_id, step_id) == (task.flow, task.step):
+                continue
+            if not step.condition.holds(self.setting.names()):
+                self._go_back(task, (step.slot,))
+                return
+            home = self.state.slots if step.slot in self.state.slots else task.slots
+            home[step.slot].is_checked = True
 
     def _said_with_start(self, pending: Mapping[str, Any]) -> bool:
         return any(c.name == "start_flow" and c.flow == pending["flow"] for c in self.applied.accepted)
@@ -328,6 +345,9 @@ class _Processor:
                 if place in later:
                     task.rerun[place] = "ask"
             if (flow_id, step_id) != (task.flow, task.step):
+                if task.open:
+                    # the question that is open comes again, which is no attempt
+                    task.attempts[task.place] = max(0, task.attempts.get(task.place, 0) - 1)
                 task.flow, task.step, task.stack = flow_id, step_id, [list(s) for s in stack]
                 task.open = False
                 task.answered = True

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from orchestrator.contracts.dialogue import ChatMessage, LlmRequest, LlmTask
+from orchestrator.flows.model import Slot
+from orchestrator.tasks.extraction.extract import extract
 from orchestrator.tasks.extraction.numbers_en import digits_for_words
 from orchestrator.tasks.extraction.numbers_zh import digits_for_numerals
 from orchestrator.tasks.extraction.words import CJK
@@ -48,18 +51,54 @@ def _numbers(text: str) -> set[str]:
 
 
 def _fold(text: str) -> str:
-    return re.sub(r"[\s\W_]+", "", text.casefold())
+    return re.sub(r"[\W_]+", " ", text.casefold()).strip()
 
 
-def survives(rendered: str, rephrased: str, values: Iterable[Any]) -> bool:
-    """Whether what matters in `rendered` is still in `rephrased`: numbers (3 = three = 三) and slot values."""
+def _holds(folded: str, value: str) -> bool:
+    """Whether a folded text has the value: as words where it has letters with spaces between, anywhere in Chinese."""
+    if CJK.search(value):
+        return value.replace(" ", "") in folded.replace(" ", "")
+    return re.search(rf"(?<![a-z0-9]){re.escape(value)}(?![a-z0-9])", folded) is not None
+
+
+_MOMENTS = {
+    "datetime": re.compile(r"(?<!\d)\d{4}-\d\d-\d\dT\d\d:\d\d(?!\d)"),
+    "date": re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?![\dT])"),
+    "time": re.compile(r"(?<![\dT:])[0-2]\d:[0-5]\d(?![\d:])"),
+}
+
+
+def _without_said_moments(rendered: str, rephrased: str, now: datetime) -> tuple[str, set[str]]:
+    """Return `rendered` without the dates and times that `rephrased` says in words, and these moments."""
+    said: set[str] = set()
+    for kind, pattern in _MOMENTS.items():
+        for form in set(pattern.findall(rendered)):
+            if form in rephrased:
+                continue
+            found = extract(Slot(id="moment", type=kind), rephrased, now=now)
+            if found is not None and found.value == form:
+                said.add(form)
+                rendered = rendered.replace(form, " ")
+    return rendered, said
+
+
+def survives(rendered: str, rephrased: str, values: Iterable[Any], now: datetime | None = None) -> bool:
+    """Whether what matters in `rendered` is still in `rephrased`: numbers (3 = three = 三), moments, slot values.
+
+    `now` lets dates and times be said in words ("December 9th" for 2026-12-09).
+    """
+    moments: set[str] = set()
+    if now is not None:
+        rendered, moments = _without_said_moments(rendered, rephrased, now)
+        values = [v for v in values if v not in moments] if moments else values
     said, kept = _both_numbers(rendered), _both_numbers(rephrased)
     if not said <= kept:
         return False
     folded_before, folded_after = _fold(rendered), _fold(rephrased)
     for value in values:
         text = _fold(str(value)) if not isinstance(value, (bool, dict, list)) else ""
-        if text and text in folded_before and text not in folded_after and not _number_survives(str(value), kept):
+        lost = bool(text) and _holds(folded_before, text) and not _holds(folded_after, text)
+        if lost and not _number_survives(str(value), kept):
             return False
     return True
 

@@ -242,6 +242,9 @@ def _corrected(hits: list[_Hit], normal: str) -> _Hit | None:
 _NUMBER = re.compile(r"(?<![\w.:/])[-+]?\d+(?:\.\d+)?(?:th)?(?![\d:/]|\.\d)")
 _NUMBER_ZH = re.compile(r"(?<![\d.:/A-Za-z])[-+]?\d+(?:\.\d+)?(?![\d:/A-Za-z]|\.\d)")
 
+_HALF = re.compile(r"\b(?:(?<!at )once(?! (?:more|again|upon))|twice|(?:a |one )?half)\b")
+_HALF_ZH = re.compile(r"[一1]半|半(?!天|小时|点|年)")
+
 
 def _numbers(normal: str, now: datetime, chinese: bool) -> Iterator[_Hit]:
     percent = re.search(r"百分之([-\d.]+)", normal) if chinese else None
@@ -270,7 +273,7 @@ def _numbers(normal: str, now: datetime, chinese: bool) -> Iterator[_Hit]:
             continue
         yield _Hit(value=value, spans=((match.start(), end + (unit.end() if unit else half.end() if half else 0)),))
     if not found:
-        word = re.search(r"[一1]半|半(?!天|小时|点|年)" if chinese else r"\b(?:once|twice|(?:a |one )?half)\b", normal)
+        word = (_HALF_ZH if chinese else _HALF).search(normal)
         if word is not None:
             value = {"once": 1, "twice": 2}.get(word[0], 0.5)
             yield _Hit(value=value, spans=(word.span(),))
