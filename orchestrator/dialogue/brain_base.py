@@ -9,6 +9,7 @@ from orchestrator.contracts.dialogue import TurnContext, TurnInput
 from orchestrator.contracts.events import FlowCommanded, FlowSlotChanged, Payload
 from orchestrator.dialogue.brain_report import TurnReport
 from orchestrator.dialogue.rails_port import NoRailsTurn, RailsTurn
+from orchestrator.flows.slot_values import shown
 from orchestrator.flows.texts import language_of
 from orchestrator.tasks.commands import Command, Dropped
 from orchestrator.tasks.executor import Executor
@@ -73,7 +74,7 @@ class TurnBase:
         world = dict(self._turn.world)
         told = world.get("user")
         return {
-            "slots": self._state.values(),
+            "slots": {k: shown(self._config.slots.get(k), v) for k, v in self._state.values().items()},
             "context": dict(context or {}),
             "world": world,
             "vars": dict(self._rails.vars),

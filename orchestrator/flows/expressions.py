@@ -32,6 +32,7 @@ from orchestrator.flows.fuel import (
 from orchestrator.flows.sandbox import Sandbox, harden
 from orchestrator.flows.sandbox_values import FUNCTIONS
 from orchestrator.flows.source import Report, ScalarNode
+from orchestrator.flows.spoken import Seconds
 
 __all__ = [
     "BASE_NAMES",
@@ -86,6 +87,8 @@ def _scope(names: Mapping[str, Any], tank: Fuel) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if is_unset(value):
         return None
+    if isinstance(value, Seconds):
+        return int(value)
     if isinstance(value, (str, int, float, bool)):
         return value
     if isinstance(value, Mapping):

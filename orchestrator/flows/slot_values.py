@@ -14,8 +14,15 @@ from typing import Any
 
 from orchestrator.flows.model import Slot
 from orchestrator.flows.patterns import PatternTooSlow, full_match
+from orchestrator.flows.spoken import Seconds
 
 MAX_TEXT_CHARS = 4_000
+
+
+def shown(slot: Slot | None, value: Any) -> Any:
+    """Return a slot's value as conditions and texts see it: a duration remembers that it is one."""
+    is_length = slot is not None and slot.type == "duration" and type(value) in (int, float)
+    return Seconds(value) if is_length and value == int(value) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,10 @@ _MONTHS = (
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
+class Seconds(int):
+    """The value of a duration slot as texts see it: a number that `spoken` knows for a length of time."""
+
+
 def spoken(value: Any, kind: str | None = None, *, language: str | None = None, now: datetime | None = None) -> str:
     """Return words for a value. `kind` is needed where the value alone does not tell: `duration` for seconds."""
     chinese = language == "zh"
@@ -31,6 +35,8 @@ def spoken(value: Any, kind: str | None = None, *, language: str | None = None, 
         return ""
     if isinstance(value, bool):
         return ("是" if value else "不是") if chinese else ("yes" if value else "no")
+    if isinstance(value, Seconds):
+        kind = kind or "duration"
     if kind == "duration" and isinstance(value, (int, float)):
         return duration_words(value, chinese)
     if isinstance(value, (list, tuple)):

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from orchestrator.flows.model import CollectStep, Flow, FlowConfig, Step
+from orchestrator.flows.slot_values import shown
 from orchestrator.tasks.commands import Command, Dropped
 from orchestrator.tasks.state import MAX_PAUSED, PAUSED_HOURS, SlotValue, State, SystemRun, Task
 
@@ -325,8 +326,8 @@ class _Processor:
                 "slot_label": labels[0],
                 "slot_names": list(good),
                 "slot_labels": labels,
-                "old": old[first],
-                "new": good[first],
+                "old": shown(self.setting.config.slots[first], old[first]),
+                "new": shown(self.setting.config.slots[first], good[first]),
                 "done": done,
             },
         )
