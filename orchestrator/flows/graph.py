@@ -60,7 +60,8 @@ def check_graph(flow: Flow, nodes: Mapping[str, MapNode], report: Report) -> Non
 
 def _check_circles(flow: Flow, nodes: Mapping[str, MapNode], report: Report) -> None:
     """Report circles made of steps that never wait for the user: they would spin."""
-    silent = {s for s, step in flow.steps.items() if not _may_listen(step)}
+    # in the order of the file, so that a circle is always told at the same step
+    silent = [s for s, step in flow.steps.items() if not _may_listen(step)]
     state: dict[str, int] = {}
     for root in silent:
         if root in state:

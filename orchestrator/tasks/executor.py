@@ -413,6 +413,9 @@ class Executor:
             return await self._respond(task, step, names)
         place = task.place
         args = self._args(step, names)
+        if self._was_done_otherwise(task, args):
+            task.runs[place] = 1
+            task.rerun[place] = "ask"
         allowed = task.rerun.get(place)
         if allowed == "no":
             task.rerun.pop(place, None)
@@ -431,11 +434,18 @@ class Executor:
         task.rerun.pop(place, None)
         if result.label is not None:
             task.done[place] = result.label
+            task.done_args[place] = args
         self._take_updates(result.slot_updates)
         await self.move(task, step)
         if result.label is not None:
             await self.host.commit_effects()
         return False
+
+    def _was_done_otherwise(self, task: Task, args: Mapping[str, Any]) -> bool:
+        """Whether a turn that was undone, because the user went on talking, did this with other arguments."""
+        place = task.place
+        undone = place in task.done and not task.runs.get(place) and place not in task.rerun
+        return undone and task.done_args.get(place, args) != args
 
     def _must_ask(self, task: Task, step: ActionStep, args: Mapping[str, Any], allowed: str | None) -> bool:
         """Ask before an action runs again after a correction, or before one that wants a yes."""

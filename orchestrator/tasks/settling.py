@@ -40,6 +40,7 @@ def keep_what_was_said(base: State, work: State) -> State:
         if uid in before:
             before[uid].slots.update(said)
             before[uid].done.update(task.done)
+            before[uid].done_args.update(task.done_args)
         elif said:
             kept.carried.setdefault(task.root, {}).update({name: slot.value for name, slot in said.items()})
     kept.focus, kept.focus_turn = work.focus, work.focus_turn

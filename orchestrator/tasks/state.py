@@ -32,8 +32,9 @@ class Task:
 
     `stack` holds (flow, step) of callers, outermost first; `flow` and `step` are where the pointer is. `root` is the
     flow that was started. `open`: the question at the step was asked. `answered`: it was answered since it was asked.
-    `trail` lists the steps visited, each once: [flow, step, stack]. `runs` counts successful runs of an action step,
-    `done` names the side effects that took place. `rerun` says for a step whether it may run (again): ask, yes, no.
+    `trail` lists the steps visited, each once: [flow, step, stack]. `runs` counts successful runs of an action
+    step, `done` names the side effects that took place, `done_args` has what they were given. `rerun` says for a
+    step whether it may run (again): ask, yes, no.
     """
 
     uid: str
@@ -52,6 +53,7 @@ class Task:
     done: dict[str, str] = field(default_factory=dict)
     failures: dict[str, int] = field(default_factory=dict)
     rerun: dict[str, str] = field(default_factory=dict)
+    done_args: dict[str, Any] = field(default_factory=dict)
     completed_once: bool = False
     paused_at: str | None = None
 

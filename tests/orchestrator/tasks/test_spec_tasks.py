@@ -51,7 +51,9 @@ def test_a_broken_file_is_told_by_line_with_a_hint(path: Path) -> None:
     """A line that ends in `#! words` has a fault, and the message about it holds the words."""
     text = path.read_text(encoding="utf-8")
     layers = [Layer.of_texts(SYSTEM), Layer.of_texts({path.name: text})]
-    problems = load_config(layers, actions=frozenset({"action_set_reminder", "action_now"})).problems
+    problems = load_config(
+        layers, actions=frozenset({"action_response", "action_listen", "action_set_reminder", "action_now"})
+    ).problems
     wanted = [(i, line.split("#!")[1].strip()) for i, line in enumerate(text.splitlines(), 1) if "#!" in line]
     assert wanted
     for number, words in wanted:
