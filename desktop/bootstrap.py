@@ -19,6 +19,7 @@ from audio.workers import ThreadWorker, Worker
 from desktop.brain import BrainFactory
 from desktop.browser import SystemBrowser
 from desktop.event_socket import EventSocket
+from desktop.file_lock import DataFolderLock
 from desktop.llm_host import LlmHost
 from desktop.models import ModelStore
 from desktop.options import RunOptions
@@ -54,7 +55,7 @@ from orchestrator.contracts.views import MuteView, NoticeView
 from orchestrator.core import Core, CoreParts
 from orchestrator.generation import Generations
 from orchestrator.llm.reply_text import ReplyText
-from orchestrator.llm.unavailable import FailureNotice, code_of
+from orchestrator.llm.unavailable import FailureNotice, code_of, local_failure
 from orchestrator.policy_file import Policy, load_policy
 from orchestrator.runtime import CoreThread
 from orchestrator.store.database import Database
@@ -166,6 +167,8 @@ class Assembly:
             on_state=on_llm_state,
             wrap=wrap_llm,
         )
+        # Locked last of what may fail, so that a second try with other options finds the folder free.
+        self._data_lock = DataFolderLock(options.data / "mynah.lock")
         self.engine = AudioEngine(
             clock=clock,
             ids=self.ids,
@@ -193,7 +196,10 @@ class Assembly:
             warm_brain=self.brains.warm,
             make_pipe=lambda: ReplyText(names),
             policy=policy,
-            apology=lambda code, language: failures.sentence(code_of(code), language or settings.languages[0]),
+            apology=lambda code, language: failures.sentence(
+                local_failure(code_of(code)) if settings.llm == "local" else code_of(code),
+                language or settings.languages[0],
+            ),
             names=names,
             session_idle_s=settings.session_idle_min * 60,
             load_policy=self._load_policy,
@@ -210,6 +216,10 @@ class Assembly:
     def tell(self, error: MynahError) -> None:
         """Show the user what does not work while the rest goes on."""
         self._parts.views.show(NoticeView(code=error.code, text=error.message, severity="error"))
+
+    def release_data(self) -> None:
+        """Let another program have the data folder."""
+        self._data_lock.release()
 
     def make_core(self) -> Core:
         """Build the core; on its own loop's thread."""
@@ -363,6 +373,7 @@ class RunningProgram:
             log.warning("the core did not end in time")
         self.assembly.engine.stop()
         self.assembly.database.close()
+        self.assembly.release_data()
         if self._is_started:
             self.assembly.record_exit(code)
         else:

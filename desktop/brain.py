@@ -17,7 +17,6 @@ from orchestrator.flows.source import Problem
 from orchestrator.llm.persona import Persona, load_persona_layers
 from orchestrator.llm.prompts import CAPABLE_BUDGET, SMALL_BUDGET, persona_request, system_text, warm_up_messages
 
-_MOST_HOTWORDS = 4
 _PATIENCE_S = 0.3
 """How long a turn waits for the index of examples right after the start, before it makes do with character n-grams."""
 
@@ -71,7 +70,7 @@ class BrainFactory:
 
     def hotwords(self) -> tuple[str, ...]:
         """Return words the recogniser is to expect."""
-        return self.persona.names[:_MOST_HOTWORDS]
+        return self.persona.names[:1]
 
     def warm_messages(self) -> Sequence[ChatMessage]:
         """Return the prompt the offline model evaluates before the first turn."""

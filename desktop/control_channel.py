@@ -130,6 +130,12 @@ def print_ack(ack: ControlAck) -> None:
     sys.stdout.flush()
 
 
+def require_readable(where: str) -> None:
+    """Raise `InputError` control_unreadable if there is nothing to read commands from."""
+    if where != "-" and not Path(where).exists():
+        raise InputError("control_unreadable", f"cannot read the control channel {where}: no such file or pipe")
+
+
 class ControlChannel:
     """Reads commands on a thread named `control` until the input ends; a bad line is refused and the next one read."""
 
@@ -181,6 +187,8 @@ class ControlChannel:
                 data = json.loads(line)
             except ValueError as error:
                 raise ValueError(f"not JSON: {error}") from error
+            except RecursionError:
+                raise ValueError("not JSON that can be read: it is nested too deeply") from None
             if not isinstance(data, dict):
                 raise ValueError("a command is a JSON object")
             name = str(data.get("cmd"))

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from orchestrator.contracts.errors import InputError
+
 if sys.platform == "win32":
     import msvcrt
 
@@ -43,3 +45,30 @@ def file_lock(path: Path, *, keep_waiting: Callable[[], None], poll_s: float = 0
             keep_waiting()
             time.sleep(poll_s)
         yield
+
+
+class DataFolderLock:
+    """Keeps a data folder for one running program; the system frees it when the process dies."""
+
+    def __init__(self, path: Path) -> None:
+        """Lock the file `path`. Raises `InputError` data_in_use while another process holds it."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file: IO[bytes] | None = path.open("a+b")
+        except OSError as error:
+            raise InputError(
+                "data_unwritable", f"cannot write to the data folder {path.parent}: {error.strerror}"
+            ) from error
+        if not _try_lock(self._file):
+            self.release()
+            raise InputError(
+                "data_in_use",
+                f"another Mynah uses the data folder {path.parent}; end it, or choose another folder with --data",
+                part="data",
+            )
+
+    def release(self) -> None:
+        """Let others have the folder; a second time does nothing."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -120,15 +120,20 @@ class FlowCheck:
         return self._check_persona(name, text) if kind == "persona" else _check_policy(name, text)
 
     def _check_persona(self, name: str, text: str) -> list[Problem]:
-        try:
-            load_persona(text, source=name, base=self._shipped_persona())
-        except InputError as error:
-            return [_persona_problem(name, line) for line in error.message.splitlines()]
-        return []
+        return persona_problems(name, text, base=self._shipped_persona())
 
     def _shipped_persona(self) -> Persona | None:
         path = self.folders.shipped / "persona.yml"
         return load_persona(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def persona_problems(name: str, text: str, *, base: Persona | None) -> list[Problem]:
+    """Return what is wrong with a persona's text, laid over `base`."""
+    try:
+        load_persona(text, source=name, base=base)
+    except InputError as error:
+        return [_persona_problem(name, line) for line in error.message.splitlines()]
+    return []
 
 
 def _text_of(path: Path) -> str | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from desktop.flow_check import persona_problems
 from desktop.paths import assets, cache_dir, data_dir, flow_config
 from orchestrator.contracts.dialogue import LlmRequest, TurnContext, TurnInput
 from orchestrator.contracts.errors import InputError, MynahError
@@ -23,13 +25,14 @@ from orchestrator.flows.testing.format import TestCase, read_tests
 from orchestrator.flows.testing.runner import Runner, TestResult, run_tests
 from orchestrator.llm.persona import Persona, load_persona_layers
 from orchestrator.llm.prompts import persona_request
+from orchestrator.policy_file import check_policy
 from orchestrator.tasks.actions.builtin import builtin_actions
 from orchestrator.tasks.actions.custom import scan_actions
 from orchestrator.tasks.actions.registry import ActionRegistry
 
 
 def flows_main(argv: list[str]) -> int:
-    """Run one of the author tools; returns the exit code (0, 1 a test or check failed, 2 bad input)."""
+    """Run one of the author tools; returns the exit code (0, 1 a test failed, 2 bad input or faults found)."""
     parser = _parser()
     args = parser.parse_args(argv)
     try:
@@ -108,7 +111,22 @@ def _check(args: argparse.Namespace) -> int:
     problems = loaded.problems
     if (args.path is None and not args.flows) or args.path is None or args.path.is_dir():
         problems = (*problems, *_test_problems(args.path or _user_folder(args)))
+    folder = args.path if args.path is not None and args.path.is_dir() else _user_folder(args)
+    problems = (*problems, *_other_problems(args.path if args.path is not None and args.path.is_file() else folder))
     return _print_problems(problems, args.json)
+
+
+def _other_problems(path: Path) -> tuple[Problem, ...]:
+    """Return what is wrong with `policy.yml` and `persona.yml` at `path`, a folder or one of them."""
+    files = [path] if path.is_file() else [path / "policy.yml", path / "persona.yml"]
+    found: list[Problem] = []
+    shipped = load_persona_layers([flow_config() / "persona.yml"])
+    for file in files:
+        if file.name == "policy.yml" and file.is_file():
+            found += check_policy([file])[1]
+        elif file.name == "persona.yml" and file.is_file():
+            found += persona_problems(str(file), file.read_text(encoding="utf-8", errors="replace"), base=shipped)
+    return tuple(found)
 
 
 def _test_problems(folder: Path) -> tuple[Problem, ...]:
@@ -127,7 +145,7 @@ def _print_problems(problems: Sequence[Problem], as_json: bool) -> int:
             print(problem)
         if not problems:
             print("no problems")
-    return 1 if errors else 0
+    return 2 if errors else 0
 
 
 # --- test ------------------------------------------------------------------------------------------------
@@ -199,7 +217,10 @@ async def _run_suites(suites: list[tuple[Path, list[TestCase]]], args: argparse.
             shown=str(folder),
             fallback=flow_config(),
         )
-        results += await run_tests(runner, tests, args.only)
+        try:
+            results += await run_tests(runner, tests, args.only)
+        except re.error as error:
+            raise InputError("pattern_invalid", f"-k {args.only}: not a regular expression ({error})") from error
     return results
 
 

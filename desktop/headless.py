@@ -10,20 +10,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from desktop.bootstrap import Assembly, RunningProgram, real_timing
-from desktop.control_channel import ControlChannel, print_ack
+from desktop.control_channel import ControlChannel, print_ack, require_readable
 from desktop.models import ModelStore
 from desktop.options import RunOptions
 from desktop.sound_models import load_all
 from orchestrator.clock import SystemClock
+from orchestrator.contracts.errors import MynahError
 from orchestrator.contracts.events import json_name
-from orchestrator.contracts.views import NoticeView, View
+from orchestrator.contracts.views import DeviceView, NoticeView, View
 
 
 class NoWindow:
     """Takes views where there is no window; notices go to standard error."""
 
     def show(self, view: View) -> bool:
-        """Print a notice, forget the rest."""
+        """Print a notice and a missing device, forget the rest."""
+        if isinstance(view, DeviceView) and view.state in ("missing", "lost"):
+            why = f": {view.reason}" if view.reason else ""
+            print(f"mynah: {view.direction} device {view.state}{why}", file=sys.stderr)  # noqa: T201 - as below
         if isinstance(view, NoticeView):
             print(f"mynah: {view.text}", file=sys.stderr)  # noqa: T201 - the only way to tell without a window
         return True
@@ -50,6 +54,8 @@ def run_headless(options: RunOptions) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)
+    if options.control is not None:
+        require_readable(options.control)
     models = load_all(options.settings, store, clock, lambda part: None)
     is_loading = False
     assembly = Assembly(
@@ -73,6 +79,9 @@ def run_headless(options: RunOptions) -> int:
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         over.wait()
+    except MynahError as error:
+        program.stop(code=error.exit_code)
+        raise
     except BaseException:
         program.stop(code=3)
         raise

@@ -201,6 +201,7 @@ def run_virtual(
 def _close(assembly: Assembly, code: int) -> None:
     assembly.engine.stop()
     assembly.database.close()
+    assembly.release_data()
     assembly.record_exit(code)
 
 
@@ -291,6 +292,8 @@ def simulate_main(argv: list[str]) -> int:
         noise=load_track(args.noise) if args.noise is not None else None,
         snr_db=args.snr_db,
     )
+    if not args.out.parent.is_dir():
+        raise InputError("out_unwritable", f"--out: there is no folder {args.out.parent}")
     given = SimulationInput(user=load_track(args.mic), room=room)
     result = run_virtual(options, given) if args.virtual else run_real(options, given)
     write_wav(args.out, result.character, OUT_RATE_HZ)

@@ -48,6 +48,8 @@ from orchestrator.generation import Generation, Generations
 
 log = logging.getLogger(__name__)
 
+_TYPED = ("typed", "control")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterruptionTimes:
@@ -303,6 +305,11 @@ class Conversation:
         payload = event.payload
         if not isinstance(payload, InputUser):
             return
+        if payload.via in _TYPED and event.dedupe_key is None:
+            heeded = self._heed_stop_phrase(payload, event)
+            if heeded is None:
+                return
+            payload = heeded
         active = self._turns.active
         if envelope.lane is Lane.CONTROL or active is not None:
             if active is not None and active.is_protected and active.sounded:
@@ -311,7 +318,7 @@ class Conversation:
             hint = payload.interrupt_hint
             is_joined = event.coalesce_key == "joined"
             if active is not None:
-                is_joined = not active.sounded and bool(self._turns.input_of(active))
+                is_joined = self._is_joined(active, payload.text)
                 hint = hint or ("interrupted" if active.sounded else None)
                 self._trace_interrupt(active, payload.via, InterruptReason.TOPIC_CHANGE, event.utterance_id)
                 if is_joined:
@@ -330,10 +337,32 @@ class Conversation:
             return
         self._begin(payload, event)
 
+    def _is_joined(self, active: Generation, text: str) -> bool:
+        """Whether new words belong to the input of the answer in the making; what stands for itself does not."""
+        stands_alone = self._book.is_go_on(text) or self._book.is_repeat(text)
+        return not active.sounded and not stands_alone and bool(self._turns.input_of(active))
+
+    def _heed_stop_phrase(self, payload: InputUser, event: Event) -> InputUser | None:
+        """Treat a typed stop phrase like a spoken one; returns what is left to be answered, None for nothing."""
+        stop = self._book.stop_phrase(payload.text)
+        if stop is None or self._brain().accepts_as_answer(payload.text, payload.language):
+            return payload
+        if stop.kind == "objection":
+            return replace(payload, interrupt_hint="objection")
+        active = self._turns.active
+        if stop.rest:
+            return replace(payload, text=stop.rest, interrupt_hint="interrupted" if active is not None else None)
+        self._views.show(UserTextView(utterance_id=event.utterance_id, text=payload.text, final=True, via=payload.via))
+        if active is not None:
+            self._confirm(active, Verdict.STOP_ONLY, "words", payload.text, event.utterance_id)
+            self._cancel(active, InterruptReason.USER_STOP)
+        self.refresh()
+        return None
+
     def _begin(self, payload: InputUser, event: Event) -> None:
         if self._is_closing:
             return
-        if payload.via in ("typed", "control"):
+        if payload.via in _TYPED:
             self._views.show(
                 UserTextView(utterance_id=event.utterance_id, text=payload.text, final=True, via=payload.via)
             )

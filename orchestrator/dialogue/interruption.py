@@ -112,6 +112,9 @@ def decide(text: str, *, rejected: bool, situation: Situation, book: PhraseBook)
         return Decision(verdict=stay, because="nothing")
     if situation.during_output and is_echo(text, situation.recent_text):
         return Decision(verdict=stay, because="echo")
+    if situation.has_answer and book.is_names_only(text):
+        # The recogniser expects the name and hears it in short noises.
+        return Decision(verdict=stay, because="nothing")
     end = Verdict.CANCEL if situation.has_answer else Verdict.KEEP
     stop = book.stop_phrase(text)
     if situation.is_faint and situation.has_answer and stop is None:
@@ -122,7 +125,7 @@ def decide(text: str, *, rejected: bool, situation: Situation, book: PhraseBook)
         rest = stop.rest
         if not tokens_of(rest) or book.is_backchannel(rest):
             return Decision(verdict=Verdict.STOP_ONLY, because="words")
-        return _words(rest, situation, end, hint="interrupted" if situation.has_answer else None)
+        return _words(rest, situation, end, book, hint="interrupted" if situation.has_answer else None)
     if (
         situation.has_answer
         and not situation.is_answer
@@ -131,12 +134,15 @@ def decide(text: str, *, rejected: bool, situation: Situation, book: PhraseBook)
         return Decision(verdict=stay, because="backchannel")
     if not situation.has_answer and not situation.is_answer and book.is_hum(text):
         return Decision(verdict=Verdict.KEEP, because="backchannel")
-    return _words(text, situation, end, hint="interrupted" if situation.sounded and situation.has_answer else None)
+    return _words(
+        text, situation, end, book, hint="interrupted" if situation.sounded and situation.has_answer else None
+    )
 
 
-def _words(text: str, situation: Situation, end: Verdict, *, hint: str | None) -> Decision:
+def _words(text: str, situation: Situation, end: Verdict, book: PhraseBook, *, hint: str | None) -> Decision:
     if situation.has_answer and situation.is_protected:
         stay = Verdict.RESUME if situation.is_held else Verdict.KEEP
         return Decision(verdict=stay, because="words", input_text=text, hint=None, is_kept=True)
-    is_joined = situation.has_answer and not situation.sounded
+    stands_alone = book.is_go_on(text) or book.is_repeat(text)
+    is_joined = situation.has_answer and not situation.sounded and not stands_alone
     return Decision(verdict=end, because="words", input_text=text, hint=hint, is_joined=is_joined)

@@ -114,6 +114,12 @@ class PhraseBook:
         parts = clauses(text)
         return bool(parts) and all(self._is_made_of(clause, _HUMS) for clause, _ in parts)
 
+    def is_names_only(self, text: str) -> bool:
+        """Whether the text is nothing but the character's name, twice or more."""
+        words = normalise(text).split()
+        names = {normalise(name) for name in self.names}
+        return len(words) >= 2 and all(word in names for word in words)
+
     def is_go_on(self, text: str) -> bool:
         """Whether the whole text asks to continue."""
         return self._is_whole(text, "go_on")

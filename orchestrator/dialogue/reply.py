@@ -13,8 +13,11 @@ from orchestrator.contracts.intents import SpeechIntent
 from orchestrator.contracts.ports import SpeechPort
 from orchestrator.dialogue.heard import HeardLedger, SpokenMessage
 from orchestrator.generation import Generation
+from orchestrator.llm.prompts import is_note
 from orchestrator.llm.reply_text import ReplyPiece, ReplyText
 
+_LOOP = 2
+_SHORT_CHARS = 4
 _MOST_WAITING = 16
 """Pieces that may wait unplayed; the model is not read further until some were played."""
 
@@ -44,6 +47,7 @@ class SpeechReply:
         self._make_pipe = make_pipe
         self._voice = voice
         self._room = asyncio.Event()
+        self._is_in_note = False
 
     def note_progress(self) -> None:
         """Wake a reply that waits because too much is unplayed."""
@@ -84,6 +88,12 @@ class SpeechReply:
     ) -> bool:
         for piece in pieces:
             text = piece.text
+            if piece.is_speakable and self._is_loop(spoken, text):
+                return False
+            if self._is_in_note or is_note(text):
+                # A note that ends with a colon is followed by what it quotes.
+                self._is_in_note = not self._is_in_note and text.rstrip().endswith((":", "："))
+                continue
             if guard is not None and piece.is_speakable:
                 replacement = await guard(text.strip())
                 if replacement is None:
@@ -91,6 +101,12 @@ class SpeechReply:
                 text = text if replacement == text.strip() else replacement
             await self._submit(spoken, text, message, piece.expression)
         return True
+
+    @staticmethod
+    def _is_loop(spoken: SpokenMessage, text: str) -> bool:
+        """Whether a generated sentence was said twice already in this message: the model runs in circles."""
+        bare = text.strip().casefold()
+        return len(bare) > _SHORT_CHARS and sum(bare == p.text.strip().casefold() for p in spoken.pieces) >= _LOOP
 
     async def _submit(self, spoken: SpokenMessage, piece: str, message: Message, expression: str | None) -> None:
         if not any(char.isalnum() for char in piece):

@@ -46,7 +46,7 @@ class ServerTimes:
 
     load_s: float = 90.0
     warm_s: float = 30.0
-    wait_s: float = 10.0
+    wait_s: float = 60.0
     health_every_s: float = 10.0
     health_timeout_s: float = 5.0
     unhealthy_after: int = 3

@@ -76,6 +76,18 @@ _TEXTS: dict[str, dict[str, str]] = {
         "go": "（用户没有说话。）",
     },
 }
+_NOTE_MARKS = (
+    "Your last answer was interrupted",
+    "The user heard only this of it",
+    "The user says that your last answer",
+    "Notes for this turn",
+    "你上一句回答",
+    "用户只听到了",
+    "用户说你上一句回答",
+    "本轮的备注",
+)
+"""How the sentences of the notes begin; what begins like this is never spoken."""
+
 _STOP_MARKS = re.compile(r"\s*(?:\.{2,}|…+|—+|–+|。{2,})\s*")
 _TRAILING_MARKS = re.compile(r"(?:\.{2,}|…|—|–|。{2,}|\s|[,，、;；:：-])+$")
 
@@ -144,6 +156,20 @@ def _as_heard(entry: HistoryEntry) -> str:
     return without_stop_marks(text) if entry.status == "interrupted" else text
 
 
+def is_note(sentence: str) -> bool:
+    """Whether a generated sentence only repeats a note of the prompt, as small models do."""
+    bare = sentence.strip(" \"'“”")
+    return any(bare.startswith(mark) for mark in _NOTE_MARKS)
+
+
+def _interruption_notes(history: Sequence[HistoryEntry], texts: Mapping[str, str]) -> list[str]:
+    last = next((entry for entry in reversed(history) if entry.role == "assistant"), None)
+    if last is None or last is not history[-1] or last.status != "interrupted":
+        return []
+    heard = without_stop_marks(last.text.strip())
+    return [texts["interrupted"].format(heard=heard) if heard else texts["unheard"]]
+
+
 def _notes(
     *,
     language: str,
@@ -156,10 +182,7 @@ def _notes(
 ) -> str:
     texts = _TEXTS[language]
     notes: list[str] = []
-    last = next((entry for entry in reversed(history) if entry.role == "assistant"), None)
-    if last is not None and last is history[-1] and last.status == "interrupted":
-        heard = without_stop_marks(last.text.strip())
-        notes.append(texts["interrupted"].format(heard=heard) if heard else texts["unheard"])
+    notes += _interruption_notes(history, texts)
     if user.interrupt_hint == "objection":
         notes.append(texts["objection"])
     if user.kind == "silence":
@@ -261,9 +284,7 @@ def persona_request(
 ) -> LlmRequest:
     """Return the model call for a free answer, bounded, and stopped where the model would speak for the user."""
     budget = budget or CAPABLE_BUDGET
-    messages = persona_messages(
-        persona, history=history, user=user, world=world, memory=memory, now=now, budget=budget
-    )
+    messages = persona_messages(persona, history=history, user=user, world=world, memory=memory, now=now, budget=budget)
     return LlmRequest(
         task=LlmTask.PERSONA,
         messages=messages,

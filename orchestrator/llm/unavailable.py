@@ -114,6 +114,11 @@ def code_of(word: object) -> FailureCode:
         return FailureCode.BAD_ANSWER
 
 
+def local_failure(code: FailureCode) -> FailureCode:
+    """Return what a failure means for the offline model: one that can't be reached is being started again."""
+    return FailureCode.STARTING if code is FailureCode.UNREACHABLE else code
+
+
 class FailureNotice:
     """Says a failure in full once, and only that it lasts while the same one goes on."""
 

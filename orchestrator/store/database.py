@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from orchestrator.contracts.errors import PartFailed
+from orchestrator.contracts.errors import InputError, PartFailed
 from orchestrator.store.schema import MIGRATIONS
 
 log = logging.getLogger(__name__)
@@ -65,6 +65,8 @@ class Database:
     def _open_safely(self) -> sqlite3.Connection:
         try:
             return self._open()
+        except OSError as error:
+            raise InputError("data_unwritable", f"cannot write to the data folder: {error}", part="store") from error
         except sqlite3.Error as error:
             # A file that is locked or can't be read is whole: only what is damaged is moved away.
             if self._path is None or not _is_damage(error):

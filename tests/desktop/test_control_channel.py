@@ -65,6 +65,7 @@ def test_each_command_is_understood(line: dict[str, Any], command: Command) -> N
     [
         ("not json", "not JSON"),
         ("[1]", "JSON object"),
+        ("[" * 100_000, "nested too deeply"),
         ('{"cmd": "sing"}', "unknown command 'sing'"),
         ('{"text": "hi"}', "unknown command"),
         ('{"cmd": "text"}', "“text” must be a text"),

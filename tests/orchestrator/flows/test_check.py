@@ -276,11 +276,11 @@ def test_hostile_files_are_cheap(text: str) -> None:
 
 def test_the_command_prints_places_and_exits_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "user_flows.yml").write_text(GOOD.replace("next: ask}", "next: aks}"), encoding="utf-8")
-    assert flows_main(["check", str(tmp_path)]) == 1
+    assert flows_main(["check", str(tmp_path)]) == 2
     out = capsys.readouterr().out
     assert f"{tmp_path / 'user_flows.yml'}:8:40  unknown_target" in out
     assert "did you mean ask?" in out
-    assert flows_main(["check", str(tmp_path), "--json"]) == 1
+    assert flows_main(["check", str(tmp_path), "--json"]) == 2
     report = json.loads(capsys.readouterr().out)
     assert report["ok"] is False
     assert {"file", "line", "col", "code", "message", "suggestion"} <= set(report["problems"][0])
