@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from desktop.key_vault import KeyVault, SystemKeyVault
+from desktop.english_only import EnglishOnlyLlm
 from desktop.models import ModelStore
 from desktop.paths import log_dir
 from desktop.settings import Settings
@@ -70,6 +71,8 @@ class LlmHost:
         self.client: LlmClient | None = None
         self.name: str | None = None
         self._on_state = on_state
+        self._knows_chinese = True
+        self._turns = 0
         self._wrap = wrap or (lambda llm: llm)
         if settings.llm == "none":
             return
@@ -80,6 +83,8 @@ class LlmHost:
                 model_path=path, log_path=log_dir(data) / "llm.log", clock=clock, warm=warm, on_state=self._tell
             )
             self.client = LlmClient(self.server, clock=clock, ids=ids, offers_tools=settings.llm_tools == "on")
+            model = store.catalogue.models.get(self.name)
+            self._knows_chinese = model is None or not {"zh", "multi"}.isdisjoint(model.languages)
             return
         endpoint = endpoint_from_options(
             url=settings.llm,
@@ -123,7 +128,11 @@ class LlmHost:
 
     def for_turn(self, generation_id: GenerationId, emit: Callable[[Payload], None]) -> Llm:
         """Return the model for one answer."""
-        return self._wrap(NoLlm() if self.client is None else self.client.bind(generation_id, emit))
+        llm: Llm = NoLlm() if self.client is None else self.client.bind(generation_id, emit)
+        if not self._knows_chinese:
+            self._turns += 1
+            llm = EnglishOnlyLlm(llm, self._turns)
+        return self._wrap(llm)
 
     def _tell(self, state: ServerState) -> None:
         if self._on_state is not None:
