@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from desktop.key_vault import KeyVault, SystemKeyVault
 from desktop.english_only import EnglishOnlyLlm
+from desktop.key_vault import KeyVault, SystemKeyVault
 from desktop.models import ModelStore
 from desktop.paths import log_dir
 from desktop.settings import Settings
