@@ -215,8 +215,7 @@ class Core:
                 "store_damaged",
                 f"The stored conversations were damaged and moved to {parts.database.moved_aside.name}.",
             )
-        await self.history.load_recent(20)
-        await self.history.open_session(self.turns.session_id, carry_over=0)
+        await self.history.open_session(self.turns.session_id)
         await parts.llm.open()
 
     def begin(self) -> None:

@@ -18,12 +18,7 @@ from orchestrator.contracts.events import (
     InputTranscript,
     InputTurnEnd,
     InputUser,
-    IntentStateChanged,
     InterruptConfirm,
-    OutputCut,
-    OutputFirstSound,
-    OutputStateChanged,
-    OutputWord,
     Payload,
     ToolResult,
 )
@@ -31,16 +26,14 @@ from orchestrator.contracts.ids import GenerationId, UtteranceId
 from orchestrator.contracts.lanes import GenerationState, InterruptReason, Lane
 from orchestrator.contracts.ports import SpeechPort, ViewSink
 from orchestrator.contracts.views import (
-    CharacterTextView,
     ExpressionView,
-    SpeechStoppedView,
-    SpeechTimelineView,
     StateView,
     UserTextView,
 )
 from orchestrator.dialogue.heard import HeardLedger
 from orchestrator.dialogue.interruption import Decision, Situation, Verdict, decide, is_faint
 from orchestrator.dialogue.ledger_turns import continuation, repetition
+from orchestrator.dialogue.output_watch import OutputWatch
 from orchestrator.dialogue.phrase_book import PhraseBook
 from orchestrator.dialogue.turn_loop import TurnLoop
 from orchestrator.dialogue.utterances import Utterance, Utterances
@@ -96,12 +89,18 @@ class Conversation:
         self._resume_timer: asyncio.TimerHandle | None = None
         self._thinking_timer: asyncio.TimerHandle | None = None
         self._silence_timer: asyncio.TimerHandle | None = None
-        self._timed_out: set[GenerationId] = set()
-        self._audible: GenerationId | None = None
+        self._output = OutputWatch(
+            bus=bus,
+            clock=clock,
+            generations=generations,
+            ledger=ledger,
+            turns=turns,
+            views=views,
+            on_change=self.refresh,
+        )
         self._state = ""
         self._is_closing = False
         self._aside: list[Generation] = []
-        self._held_cuts: dict[GenerationId, OutputCut] = {}
         self.idle_hooks: list[Callable[[], None]] = []
         for kind, handler in (
             (InputSpeech, self._on_speech),
@@ -109,11 +108,6 @@ class Conversation:
             (InputTranscript, self._on_transcript),
             (InputTurnEnd, self._on_turn_end),
             (InputUser, self._on_user),
-            (OutputCut, self._on_cut),
-            (OutputFirstSound, self._on_first_sound),
-            (OutputWord, self._on_word),
-            (IntentStateChanged, self._on_intent_state),
-            (OutputStateChanged, self._on_output_state),
         ):
             bus.subscribe(kind, handler)
         bus.set_stale_check(self._is_stale)
@@ -210,7 +204,7 @@ class Conversation:
         utterance.partial = payload.text
         self._views.show(UserTextView(utterance_id=utterance.utterance_id, text=payload.text, final=False))
         active = self._turns.active
-        if active is None or active.state is GenerationState.SUSPENDED or self._audible != active.generation_id:
+        if active is None or active.state is GenerationState.SUSPENDED or self._output.audible != active.generation_id:
             return
         match = self._book.stop_phrase(payload.text)
         if match is not None and not active.is_protected:
@@ -384,8 +378,6 @@ class Conversation:
         self._arm_thinking()
 
     def _on_answer_end(self, generation: Generation) -> None:
-        self._held_cuts.pop(generation.generation_id, None)
-        self._timed_out.discard(generation.generation_id)
         self._arm_silence()
         self._when_quiet()
 
@@ -412,7 +404,6 @@ class Conversation:
         self._disarm(self._resume_timer)
         if generation.resume(because):
             self._speech.resume(generation.generation_id)
-            self._held_cuts.pop(generation.generation_id, None)
             self._turns.recheck(generation)
 
     def stand_aside(self, generation: Generation) -> None:
@@ -452,7 +443,6 @@ class Conversation:
         if self._utterances.is_undecided:
             self._arm_resume_timer()
             return
-        self._timed_out.add(generation.generation_id)
         self._confirm(generation, Verdict.RESUME, "timeout", None, None)
         self._resume(generation, "timeout")
         self.refresh()
@@ -461,106 +451,6 @@ class Conversation:
         self, generation: Generation, verdict: Verdict, because: str, text: str | None, utterance_id: UtteranceId | None
     ) -> None:
         self._trace(InterruptConfirm(verdict=verdict.value, because=because, text=text), generation, utterance_id)
-
-    # --- the output -------------------------------------------------------------------------------------
-
-    def _on_cut(self, envelope: Envelope) -> None:
-        event, payload = envelope.event, envelope.event.payload
-        if not isinstance(payload, OutputCut) or event.generation_id is None:
-            return
-        self._held_cuts[event.generation_id] = payload
-        if event.intent_id is not None:
-            self._views.show(
-                SpeechStoppedView(
-                    generation_id=event.generation_id,
-                    intent_id=event.intent_id,
-                    at_s=payload.last_sample_at_s,
-                    cut_at=payload.char_offset,
-                    held=True,
-                )
-            )
-        self.refresh()
-
-    def _on_first_sound(self, envelope: Envelope) -> None:
-        event, payload = envelope.event, envelope.event.payload
-        generation = self._generations.get(event.generation_id)
-        if not isinstance(payload, OutputFirstSound) or generation is None or event.intent_id is None:
-            return
-        generation.sounded = True
-        self._audible = generation.generation_id
-        self._ledger.on_playing(event.intent_id)
-        if not generation.is_stale:
-            self._views.show(
-                SpeechTimelineView(
-                    generation_id=generation.generation_id,
-                    intent_id=event.intent_id,
-                    at_s=payload.at_s,
-                    start_offset_s=payload.start_offset_s,
-                    duration_s=payload.duration_s,
-                    words=payload.words,
-                    visemes=payload.visemes,
-                )
-            )
-        self.refresh()
-
-    def _on_word(self, envelope: Envelope) -> None:
-        event, payload = envelope.event, envelope.event.payload
-        if isinstance(payload, OutputWord) and event.intent_id is not None:
-            self._ledger.on_word(event.intent_id, payload)
-            generation = self._generations.get(event.generation_id)
-            if generation is not None:
-                generation.sounded = True
-
-    def _on_intent_state(self, envelope: Envelope) -> None:
-        event, payload = envelope.event, envelope.event.payload
-        if not isinstance(payload, IntentStateChanged) or event.intent_id is None or event.generation_id is None:
-            return
-        if payload.state == "playing":
-            self._on_playing(event.generation_id, event, payload)
-        elif payload.state == "played":
-            self._ledger.on_played(event.intent_id)
-            self._views.show(
-                SpeechStoppedView(
-                    generation_id=event.generation_id,
-                    intent_id=event.intent_id,
-                    at_s=self._clock.monotonic_s(),
-                    cut_at=None,
-                )
-            )
-        elif payload.state == "dropped":
-            self._ledger.on_dropped(event.intent_id, payload.reason)
-        if payload.state in ("played", "dropped"):
-            generation = self._generations.get(event.generation_id)
-            if generation is not None:
-                generation.protected_intents.discard(event.intent_id)
-            self._turns.note_output_progress(event.generation_id)
-
-    def _on_playing(self, generation_id: GenerationId, event: Event, payload: IntentStateChanged) -> None:
-        generation = self._generations.get(generation_id)
-        if generation is None or generation.is_stale or event.intent_id is None:
-            return
-        generation.sounded = True
-        self._ledger.on_playing(event.intent_id)
-        self._views.show(
-            CharacterTextView(
-                generation_id=generation_id, intent_id=event.intent_id, text=payload.text, spoken=payload.reason is None
-            )
-        )
-        piece = self._ledger.piece(event.intent_id)
-        if piece is not None and piece.expression is not None:
-            self._views.show(ExpressionView(generation_id=generation_id, expression=piece.expression))
-
-    def _on_output_state(self, envelope: Envelope) -> None:
-        event, payload = envelope.event, envelope.event.payload
-        if not isinstance(payload, OutputStateChanged):
-            return
-        if payload.state == "stopped":
-            self._turns.note_stopped(event.generation_id)
-        if payload.state in ("stopped", "queue_empty", "held") and self._audible is not None:
-            self._audible = None
-        elif payload.state == "speaking" and event.generation_id is not None:
-            self._audible = event.generation_id
-        self.refresh()
 
     # --- states -----------------------------------------------------------------------------------------
 
@@ -573,7 +463,7 @@ class Conversation:
         elif self._utterances.is_user_speaking:
             state = "listening"
         elif active is not None:
-            state = "speaking" if active.sounded and self._audible == active.generation_id else "thinking"
+            state = "speaking" if active.sounded and self._output.audible == active.generation_id else "thinking"
         elif self._utterances.is_undecided:
             state = "thinking"
         self._bus.output_is_speaking = (

@@ -107,12 +107,6 @@ class History:
         """Store the dialogue state alone; returns its version."""
         return await self._database.transact(lambda db: records.save_state(db, state))
 
-    async def load_recent(self, limit: int) -> None:
-        """Take the newest stored messages into view, of whatever session."""
-        found = await self._database.transact(lambda db: records.recent_messages(db, limit=limit))
-        self._entries.clear()
-        self._entries.extend(found)
-
     def clear(self) -> None:
         """Forget the messages in memory."""
         self._entries.clear()

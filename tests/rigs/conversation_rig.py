@@ -237,10 +237,16 @@ class ConversationRig:
         self._is_dead = True
 
         async def drop_tasks() -> None:
-            tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            # The end of one may begin another (what was kept is answered next): until none is left.
+            for _ in range(20):
+                tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+                if not tasks:
+                    return
+                # A task that is cancelled before its first step never enters its coroutine.
+                await asyncio.sleep(0)
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
 
         self.database.close()
         with suppress(Exception):
