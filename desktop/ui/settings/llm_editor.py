@@ -87,6 +87,8 @@ class LlmEditor(Editor):
         made = QPushButton()
         made.setObjectName(name)
         made.setProperty("isSmall", True)
+        # Enter in the address line ends the address; it must not press a button of the dialog.
+        made.setAutoDefault(False)
         translator.bind(made.setText, key)
         translator.bind(made.setAccessibleName, key)
         return made
