@@ -230,8 +230,10 @@ def test_stop_go_on_and_words_in_chinese(world: World) -> None:
     assert words_of(SEA)[: len(first) + len(second)] == first + second, "the rest follows the heard words exactly"
     assert answers[2]["text"] == answers[3]["text"] == SHORT
     spoken = world.heard(out.sound(13.5, 19.0))
-    rest = words_of(SEA)[len(first) : len(first) + 4]
-    assert sum(word in rest for word in spoken[:5]) >= 3, (spoken, rest)
+    rest = words_of(SEA)[len(first) : len(first) + 8]
+    # Letters, not words: the recogniser writes "whale singing it" for "whales sing in it".
+    likeness = SequenceMatcher(a="".join(rest), b="".join(spoken[:8]), autojunk=False).ratio()
+    assert likeness > 0.6, (spoken, rest)
 
 
 def test_before_the_first_sound(world: World) -> None:
