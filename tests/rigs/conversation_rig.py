@@ -166,7 +166,7 @@ class ConversationRig:
             synth_cost_s=lambda text: SYNTH_S,
         )
         self.views = Views(self)
-        self.brain = ScriptedBrain(self)
+        self.brain: Any = self.make_brain()
         self.utterance = None
         self.has_device = True
         self._last_order = 0
@@ -208,6 +208,10 @@ class ConversationRig:
             entry.text for entry in self.core.history.entries if entry.role == "assistant" and entry.text
         ]
         self.settle()
+
+    def make_brain(self) -> Any:
+        """Return the brain of the program; here one that says what it is told."""
+        return ScriptedBrain(self)
 
     def close(self, *, must_be_clean: bool = True) -> None:
         """End the program in order and check its record."""
