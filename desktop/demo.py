@@ -198,7 +198,7 @@ def demo_main(argv: list[str]) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         args.data = Path(scratch)
         options = replace(run_options(args, strict=True), events=events)
-        models = load_all(options.settings, ModelStore(), SystemClock(), lambda part: None)
+        models = load_all(options.settings, ModelStore(), SystemClock(), lambda part: None, args.seed)
         track, onset_s = user_track(models.voices[0])
         given = SimulationInput(user=track, room=RoomConfig())
         result = run_virtual(options, given, models=models, wrap_llm=lambda _: DemoLlm())

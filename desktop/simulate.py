@@ -138,7 +138,7 @@ def run_virtual(
     clock, real = VirtualClock(_VIRTUAL_START_S), SystemClock()
     scheduler = VirtualScheduler(clock)
     store = ModelStore()
-    loaded = models or load_all(options.settings, store, real, lambda part: None)
+    loaded = models or load_all(options.settings, store, real, lambda part: None, options.seed)
     calls = WaitCounter()
     is_seeded = options.seed is not None
     loop = VirtualTimeLoop(clock, real, lambda: calls.open > 0, is_frozen=is_seeded)

@@ -34,21 +34,27 @@ def load_partial(settings: Settings, store: ModelStore, clock: Clock) -> SpeechR
     )
 
 
-def load_voices(settings: Settings, store: ModelStore) -> tuple[SpeechSynthesiser, ...]:
+def load_voices(settings: Settings, store: ModelStore, seed: int | None = None) -> tuple[SpeechSynthesiser, ...]:
     """Load the voice, and the one that speaks what it can't, if wanted and installed."""
     folder = store.path(settings.voice)
     path = folder if folder.is_file() else folder / "voice.onnx"
-    voices: list[SpeechSynthesiser] = [PiperSynthesiser(path, speed=settings.speed, volume=settings.volume)]
+    piper = PiperSynthesiser(path, speed=settings.speed, volume=settings.volume, seed=seed)
+    voices: list[SpeechSynthesiser] = [piper]
     if settings.unspeakable == "espeak":
         voices.append(EspeakSynthesiser(speed=settings.speed, volume=settings.volume))
     return tuple(voices)
 
 
-def load_all(settings: Settings, store: ModelStore, clock: Clock, progress: Progress) -> AudioModels:
-    """Load everything, in parallel. Raises the first `MynahError` met."""
+def load_all(
+    settings: Settings, store: ModelStore, clock: Clock, progress: Progress, seed: int | None = None
+) -> AudioModels:
+    """Load everything, in parallel; with a `seed` the voice sounds the same in every run.
+
+    Raises the first `MynahError` met.
+    """
     with concurrent.futures.ThreadPoolExecutor(max_workers=3, thread_name_prefix="load") as pool:
         final = pool.submit(load_final, settings, store, clock)
-        voices = pool.submit(load_voices, settings, store)
+        voices = pool.submit(load_voices, settings, store, seed)
         partial = pool.submit(load_partial, settings, store, clock)
         progress("voice")
         spoken = voices.result()

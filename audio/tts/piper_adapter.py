@@ -36,7 +36,9 @@ class PiperSynthesiser:
     Speech volume and speed are set once; a higher `speed` talks faster.
     """
 
-    def __init__(self, voice_path: Path, *, speed: float = 1.0, volume: float = 0.7, threads: int = 1) -> None:
+    def __init__(
+        self, voice_path: Path, *, speed: float = 1.0, volume: float = 0.7, threads: int = 1, seed: int | None = None
+    ) -> None:
         """Load `voice_path` (a `.onnx` file with its `.onnx.json` beside it).
 
         Raises:
@@ -52,6 +54,9 @@ class PiperSynthesiser:
             from piper.config import PiperConfig
 
             raw = json.loads(config_path.read_text(encoding="utf-8"))
+            if seed is not None:
+                # The voice draws its own noise; with a seed the same texts in the same order sound the same.
+                onnxruntime.set_seed(seed)
             options = onnxruntime.SessionOptions()
             options.intra_op_num_threads = threads
             options.inter_op_num_threads = 1

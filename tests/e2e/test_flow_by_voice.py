@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.models, pytest.mark.timeout(300)]
 
 @pytest.fixture(scope="module")
 def loaded() -> AudioModels:
-    return load_all(Settings(), ModelStore(), SystemClock(), lambda part: None)
+    return load_all(Settings(), ModelStore(), SystemClock(), lambda part: None, seed=3)
 
 
 def options(folder: Path) -> RunOptions:

@@ -172,7 +172,7 @@ def world(model_path: Callable[[str], Path], speech_dir: Path, tmp_path_factory:
     add_common_options(parser)
     args = parser.parse_args(["--llm", "none", "--seed", "1", "--data", str(folder)])
     options = run_options(args, strict=True)
-    models = load_all(options.settings, ModelStore(), SystemClock(), lambda part: None)
+    models = load_all(options.settings, ModelStore(), SystemClock(), lambda part: None, seed=3)
     return World(models=models, options=options, speech=speech_dir, folder=folder)
 
 
