@@ -44,7 +44,8 @@ def test_what_is_played_on_the_loudspeaker_is_recorded_at_its_time(sound_rig: So
     sound_rig.play_on_speaker(tone(tmp_path))
     after_s = time.monotonic()
     at_s = recording.wait_for_sound(after_s=before_s)
-    assert before_s < at_s < after_s
+    # Sound is looked for in steps of 10 ms from `before_s` on, and the first may already have it.
+    assert before_s <= at_s < after_s
     assert pitch_hz(loud_part(recording, before_s)) == pytest.approx(440, abs=5)
     recording.stop()
 
