@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from orchestrator.contracts.errors import InputError
 from orchestrator.contracts.events import Payload
 from orchestrator.contracts.ids import GenerationId, IdFactory
 from orchestrator.llm.client import LlmClient, LlmStatus
+from orchestrator.llm.connection import load_adapter
 from orchestrator.llm.endpoint import FixedEndpoint, endpoint_from_options
 from orchestrator.llm.local_server import LocalServer, ServerState
 from orchestrator.llm.no_llm import NoLlm
@@ -72,6 +74,7 @@ class LlmHost:
         self.name: str | None = None
         self._on_state = on_state
         self._knows_chinese = True
+        self._preload: asyncio.Task[object] | None = None
         self._turns = 0
         self._wrap = wrap or (lambda llm: llm)
         if settings.llm == "none":
@@ -114,6 +117,9 @@ class LlmHost:
         elif self.client is not None and self._must_answer:
             status = await self.client.check()
             status.require_ok()
+        if self.client is not None:
+            # The first answer must not wait for an import.
+            self._preload = asyncio.create_task(asyncio.to_thread(load_adapter), name="llm:import")
 
     async def check(self) -> LlmStatus | None:
         """Return the state of the model, None without one."""
@@ -121,6 +127,8 @@ class LlmHost:
 
     async def close(self) -> None:
         """Close connections and end the child process."""
+        if self._preload is not None:
+            await asyncio.wait({self._preload}, timeout=0.5)
         if self.client is not None:
             await self.client.aclose()
         if self.server is not None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from rigs import screen_rig as screen_rig_module
 from rigs import sound_rig as sound_rig_module
@@ -68,6 +69,10 @@ class _Counts:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # CI looks at the same examples every time; new ones are hunted for at home and by `long` runs.
+    hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
+    if _is_ci():
+        hypothesis.settings.load_profile("ci")
     markers = [str(line).partition(":")[0] for line in config.getini("markers")]
     own = [marker for marker in markers if marker in ("models", "audio", "window", "e2e", "long")]
     config.pluginmanager.register(_Counts(own), "mynah-counts")

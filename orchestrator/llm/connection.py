@@ -51,12 +51,16 @@ class Connection(Protocol):
         ...
 
 
+def load_adapter() -> Any:
+    """Import the adapter; takes a second the first time. Any thread."""
+    return importlib.import_module("orchestrator.llm.openai_adapter")
+
+
 async def connect_to(endpoint: Endpoint, *, connect_s: float, answer_s: float) -> Connection:
     """Return a connection to `endpoint`; the first call loads the adapter, in a thread, since that takes a second."""
 
     def load() -> Connection:
-        adapter = importlib.import_module("orchestrator.llm.openai_adapter")
-        connection: Connection = adapter.OpenAiConnection(endpoint, connect_s=connect_s, answer_s=answer_s)
+        connection: Connection = load_adapter().OpenAiConnection(endpoint, connect_s=connect_s, answer_s=answer_s)
         return connection
 
     return await asyncio.to_thread(load)
