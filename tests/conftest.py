@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # Widgets of in-process tests are drawn in memory; tests of the real window start their own process on the screen rig.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
+REAL_TIME = ("audio", "window")
+
 
 # --- rules of a run ---------------------------------------------------------------------------------------------------
 
@@ -39,12 +41,15 @@ class _Counts:
     def __init__(self, markers: list[str]) -> None:
         self.executed: Counter[str] = Counter()
         self.skipped: list[str] = []
+        self.final: list[str] = []
         self.markers = markers
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
         outcome: Any = yield
         report: pytest.TestReport = outcome.get_result()
+        if report.failed and not any(item.get_closest_marker(marker) for marker in REAL_TIME):
+            self.final.append(item.nodeid)
         if report.skipped and not hasattr(report, "wasxfail"):
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
             self.skipped.append(f"{item.nodeid}: {reason}")
@@ -57,6 +62,10 @@ class _Counts:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if _is_ci() and self.skipped and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        cache = getattr(session.config, "cache", None)
+        if _is_ci() and cache is not None:
+            # Read by .ci/run: only what needs a sound server or a screen in real time may be looked at twice.
+            cache.set("mynah/final", self.final)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("executed tests per marker")

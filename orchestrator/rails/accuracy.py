@@ -166,6 +166,7 @@ def _row(name: str, condition: str, values: Sequence[float], unit: str, budget: 
     return {
         "name": name, "condition": condition, "n": len(values), "p50": round(p50, 3), "p95": round(p95, 3),
         "unit": unit, "budget": budget, "verdict": verdict, "source": "component", "stimuli": "synthetic",
+        "values": [round(value, 3) for value in values],
     }  # fmt: skip
 
 

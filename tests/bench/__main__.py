@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.accuracy import AccuracySection
 from bench.components import ComponentSection
 from bench.live import EchoSection, LiveSection
 from bench.machine import load, machine, versions
@@ -23,6 +24,7 @@ from bench.stimuli import Recordings
 ROOT = Path(__file__).resolve().parent.parent.parent
 SECTIONS: Mapping[str, Callable[[Setting], Section]] = {
     "components": ComponentSection,
+    "accuracy": AccuracySection,
     "live": LiveSection,
     "echo": EchoSection,
     "rules": RuleSection,

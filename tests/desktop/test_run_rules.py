@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import shutil
 import subprocess
@@ -39,7 +40,7 @@ def test_without_its_part():
 """
 
 
-def run_pytest(repo_root: Path, folder: Path, text: str, *arguments: str, ci: str) -> tuple[int, str]:
+def run_pytest(repo_root: Path, folder: Path, text: str, *arguments: str, ci: str, keep: bool = False) -> tuple[int, str]:
     tests = folder / "tests"
     tests.mkdir(exist_ok=True)
     shutil.copy2(repo_root / "pyproject.toml", folder)
@@ -48,7 +49,7 @@ def run_pytest(repo_root: Path, folder: Path, text: str, *arguments: str, ci: st
     (tests / "test_toy.py").write_text(text)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments],
+        [sys.executable, "-m", "pytest", *([] if keep else ["-p", "no:cacheprovider"]), *arguments],
         cwd=folder,
         env={**environment, "CI": ci},
         capture_output=True,
@@ -73,6 +74,16 @@ def test_skip_fails_the_run_only_where_all_parts_are_installed(repo_root: Path, 
     assert code == 1 and "skipped, which is a failure here" in shown and "no sound card" in shown
     code, _ = run_pytest(repo_root, tmp_path, TESTS + SKIPPED, ci="")
     assert code == 0
+
+
+def test_only_failures_in_real_time_may_run_twice(repo_root: Path, tmp_path: Path) -> None:
+    failing = "import pytest\n\n@pytest.mark.audio\ndef test_sound():\n    assert False\n"
+    final = tmp_path / ".pytest_cache" / "v" / "mynah" / "final"
+    code, _ = run_pytest(repo_root, tmp_path, failing, ci="true", keep=True)
+    assert code == 1 and json.loads(final.read_text()) == []
+    more = failing + "\ndef test_logic():\n    assert False\n"
+    code, _ = run_pytest(repo_root, tmp_path, more, ci="true", keep=True)
+    assert code == 1 and json.loads(final.read_text()) == ["tests/test_toy.py::test_logic"]
 
 
 def sources(repo_root: Path, *packages: str) -> Iterator[tuple[str, ast.Module]]:

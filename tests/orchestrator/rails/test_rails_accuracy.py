@@ -78,7 +78,7 @@ async def test_rows_of_the_bench(cache: Path) -> None:
     assert all("threshold auto 0." in r["condition"] for r in rows)
     costs = await cost_rows(rails, sentences, SystemClock())
     assert [c["n"] for c in costs] == [100, 100]
-    keys = {"name", "condition", "n", "p50", "p95", "unit", "budget", "verdict", "source", "stimuli"}
+    keys = {"name", "condition", "n", "p50", "p95", "unit", "budget", "verdict", "source", "stimuli", "values"}
     assert all(set(row) == keys for row in (*rows, *costs))
 
 
