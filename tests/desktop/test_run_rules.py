@@ -40,7 +40,9 @@ def test_without_its_part():
 """
 
 
-def run_pytest(repo_root: Path, folder: Path, text: str, *arguments: str, ci: str, keep: bool = False) -> tuple[int, str]:
+def run_pytest(
+    repo_root: Path, folder: Path, text: str, *arguments: str, ci: str, keep: bool = False
+) -> tuple[int, str]:
     tests = folder / "tests"
     tests.mkdir(exist_ok=True)
     shutil.copy2(repo_root / "pyproject.toml", folder)
