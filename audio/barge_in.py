@@ -31,14 +31,16 @@ class Output(StrEnum):
 class Evidence:
     """One window of VAD 2, seen with the far end in mind.
 
-    `residual_db` is the level after echo cancellation relative to the echo that was taken out, None while no output
-    sounds; `is_warm` whether the canceller has converged.
+    `residual_db` is the level after echo cancellation relative to the echo that was taken out, `over_echo_db` relative
+    to that echo at its loudest of late, both None while no output sounds; `is_warm` whether the canceller has
+    converged.
     """
 
     start_s: float
     end_s: float
     probability: float
     residual_db: float | None = None
+    over_echo_db: float | None = None
     is_warm: bool = True
 
 
@@ -131,8 +133,10 @@ class BargeIn:
     def _is_echo(self, evidence: Evidence) -> bool:
         if evidence.residual_db is None:
             return False
-        gate_db = self._config.warm_up_gate_db if not evidence.is_warm else -self._config.residual_gate_db
-        return evidence.residual_db < gate_db
+        gate_db = self._config.residual_gate_db if evidence.is_warm else self._config.warm_up_gate_db
+        if evidence.over_echo_db is not None and evidence.over_echo_db < -self._config.echo_gate_db:
+            return True
+        return evidence.residual_db < -gate_db
 
     def _drop_fragment(self) -> None:
         while self._past and self._past[-1][0] >= self._run.start_s - 1e-6:

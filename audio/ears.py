@@ -188,6 +188,7 @@ class Ears:
                     end_s=window.end_s,
                     probability=window.probability,
                     residual_db=frame.echo.residual_db,
+                    over_echo_db=frame.echo.over_echo_db,
                     is_warm=frame.echo.is_warm,
                 )
             )
@@ -418,4 +419,4 @@ class Ears:
     def _new_echo(config: EarsConfig) -> EchoCanceller:
         if not config.echo.enabled:
             return NoEchoCanceller(config.echo)
-        return WebRtcEchoCanceller(config.echo, warm_up_s=config.barge_in.warm_up_s)
+        return WebRtcEchoCanceller(config.echo)

@@ -31,7 +31,9 @@ class EchoConfig:
     Headphones: there is no echo if, of the last `presence_samples` looks (one per 0.1 s of output over
     `presence_far_db`; `presence_first_samples` are enough to begin with), many saw the microphone within
     `presence_excess_db` of its noise floor; then the canceller is given no reference. `detect_presence` False always
-    presumes echo.
+    presumes echo. The loudness of the echo is followed at once when it rises and falls by `echo_fall_db_per_s`. The
+    canceller is warm once it took out `warm_loss_db` (median of the last `convergence_steps` tenths of a second of
+    loud echo, `warm_steps` at least).
     """
 
     enabled: bool = True
@@ -45,6 +47,10 @@ class EchoConfig:
     presence_excess_db: float = 6.0
     presence_samples: int = 15
     presence_first_samples: int = 3
+    echo_fall_db_per_s: float = 8.0
+    convergence_steps: int = 20
+    warm_steps: int = 4
+    warm_loss_db: float = 12.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +106,9 @@ class BargeInConfig:
     A window with at least `duck_probability` ducks to `duck_gain_db` (≤ −12) over `duck_ramp_s`; `unduck_after_s`
     without one brings the voice back over `unduck_ramp_s` (together ≤ 0.3 s). `cut_voiced_s` of voice within the last
     `cut_within_s` cuts; stretches under `fragment_s` never count. While output sounds, a window counts only if what
-    the echo canceller left is at most `residual_gate_db` below the echo it took out. Until the canceller has seen
-    `warm_up_s` of output, `warm_up_cut_voiced_s` and `warm_up_gate_db` hold instead.
+    the echo canceller left is at most `residual_gate_db` below the echo it took out, and at most `echo_gate_db` below
+    that echo at its loudest of late. Until the canceller has converged, `warm_up_cut_voiced_s` and `warm_up_gate_db`
+    (in place of `residual_gate_db`) hold.
     """
 
     duck_probability: float = 0.4
@@ -112,10 +119,10 @@ class BargeInConfig:
     cut_voiced_s: float = 0.128
     cut_within_s: float = 0.32
     fragment_s: float = 0.1
-    residual_gate_db: float = 18.0
-    warm_up_s: float = 0.8
-    warm_up_cut_voiced_s: float = 0.32
-    warm_up_gate_db: float = 3.0
+    residual_gate_db: float = 10.0
+    echo_gate_db: float = 10.0
+    warm_up_cut_voiced_s: float = 0.16
+    warm_up_gate_db: float = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,9 +146,9 @@ PATIENCE: Mapping[str, EndpointConfig] = MappingProxyType(
 
 SENSITIVITY: Mapping[str, BargeInConfig] = MappingProxyType(
     {
-        "relaxed": BargeInConfig(duck_probability=0.5, cut_voiced_s=0.192, cut_within_s=0.384, residual_gate_db=12.0),
+        "relaxed": BargeInConfig(duck_probability=0.5, cut_voiced_s=0.192, cut_within_s=0.384, residual_gate_db=8.0),
         "normal": BargeInConfig(),
-        "eager": BargeInConfig(duck_probability=0.3, cut_voiced_s=0.1, cut_within_s=0.3, residual_gate_db=22.0),
+        "eager": BargeInConfig(duck_probability=0.3, cut_voiced_s=0.1, cut_within_s=0.3, residual_gate_db=12.0),
     }
 )
 

@@ -10,6 +10,7 @@ import numpy as np
 from livekit import rtc
 
 from audio.ears_config import FRAME_S, FRAME_SAMPLES, RATE_HZ, EchoConfig
+from audio.echo_convergence import Convergence
 from audio.echo_presence import EchoPresence
 from audio.pcm import SILENCE_DB, power, power_db, to_float32, to_int16
 from audio.ports import Samples
@@ -25,22 +26,33 @@ _NOISE_SUPPRESSION_DELAY_S = 96 / RATE_HZ
 class EchoFrame:
     """One cancelled frame of 10 ms.
 
-    Levels are dBFS, smoothed over 50 ms. `removed_db` is the echo that was taken out (input minus output power);
-    `is_far_active` says that output sounds or its echo may still arrive; `is_warm` that the canceller has heard
-    enough of it to have converged.
+    Levels are dBFS, smoothed over 50 ms. `removed_db` is the echo that was taken out (input minus output power),
+    `echo_db` how loud it lately was at its loudest; `is_far_active` says that output sounds or its echo may still
+    arrive; `is_warm` that the canceller takes it out well; `loss_db` by how much (None until enough was heard).
     """
 
     samples: Samples
     near_db: float
     clean_db: float
     removed_db: float
+    echo_db: float
     is_far_active: bool
     is_warm: bool
+    loss_db: float | None = None
 
     @property
     def residual_db(self) -> float | None:
         """Level of what is left relative to the echo that was taken out; None while no output sounds."""
         return self.clean_db - self.removed_db if self.is_far_active else None
+
+    @property
+    def over_echo_db(self) -> float | None:
+        """Level of what is left relative to the echo at its loudest of late; None while no output sounds.
+
+        Between the words of the character the echo fades, and what is left of it looks large beside it; beside the
+        words it is small.
+        """
+        return self.clean_db - self.echo_db if self.is_far_active else None
 
 
 class EchoCanceller(Protocol):
@@ -65,20 +77,21 @@ class EchoCanceller(Protocol):
 
 
 class LevelMeters:
-    """Smoothed powers of input and output, and how much output has sounded so far."""
+    """Smoothed powers of input and output, the echo between them, and how well it is taken out."""
 
-    def __init__(self, config: EchoConfig, warm_up_s: float, delay_s: float) -> None:
-        """Count the canceller as warm after `warm_up_s` of output; its output comes `delay_s` late."""
+    def __init__(self, config: EchoConfig, delay_s: float, *, is_always_warm: bool = False) -> None:
+        """Compare with a canceller's output that comes `delay_s` late."""
         self._config = config
         # Powers of the same moment have to be compared, or every onset looks like removed echo.
         self._near_powers = deque([0.0] * (round(delay_s / FRAME_S) + 1))
-        self._warm_up_s = warm_up_s
+        self._is_always_warm = is_always_warm
         self._keep = 1.0 - FRAME_S / _SMOOTHING_S
         self._near = 0.0
         self._clean = 0.0
         self._raw = 0.0
         self._far_left_s = 0.0
-        self.far_s = 0.0
+        self._echo_db = SILENCE_DB
+        self.convergence = Convergence(config)
 
     def raw_db(self, near: Samples) -> float:
         """Return the level of the input, without the canceller's delay; once per frame."""
@@ -90,28 +103,35 @@ class LevelMeters:
         self._far_left_s -= FRAME_S
         if far is not None and power_db(power(far)) >= self._config.far_active_db:
             self._far_left_s = self._config.far_tail_s
-            self.far_s += FRAME_S
         self._near_powers.append(power(near))
         self._near_powers.popleft()
         self._near = self._keep * self._near + (1.0 - self._keep) * self._near_powers[0]
         self._clean = self._keep * self._clean + (1.0 - self._keep) * power(clean)
+        near_db, clean_db = power_db(self._near), power_db(self._clean)
+        removed_db = power_db(self._near - self._clean)
+        is_far_active = self._far_left_s > 0.0
+        self._echo_db = max(self._echo_db - self._config.echo_fall_db_per_s * FRAME_S, SILENCE_DB)
+        if is_far_active:
+            self._echo_db = max(self._echo_db, removed_db)
+            self.convergence.frame(near_db, clean_db, self._echo_db)
         return EchoFrame(
             samples=clean,
-            near_db=power_db(self._near),
-            clean_db=power_db(self._clean),
-            removed_db=power_db(self._near - self._clean),
-            is_far_active=self._far_left_s > 0.0,
-            is_warm=self.far_s >= self._warm_up_s,
+            near_db=near_db,
+            clean_db=clean_db,
+            removed_db=removed_db,
+            echo_db=self._echo_db,
+            is_far_active=is_far_active,
+            is_warm=self._is_always_warm or self.convergence.is_warm,
+            loss_db=self.convergence.loss_db,
         )
 
 
 class WebRtcEchoCanceller:
     """WebRTC's AEC3. Runs on every frame, so that its delay of about 10 ms never changes; costs 0.15 ms a frame."""
 
-    def __init__(self, config: EchoConfig, *, warm_up_s: float) -> None:
+    def __init__(self, config: EchoConfig) -> None:
         """Create the processing module; see `EchoConfig`."""
         self._config = config
-        self._warm_up_s = warm_up_s
         self._frames = 0
         self._far_frames = 0
         self._resets = 0
@@ -157,7 +177,7 @@ class WebRtcEchoCanceller:
             noise_suppression=self._config.noise_suppression,
             high_pass_filter=self._config.high_pass,
         )
-        self._meters = LevelMeters(self._config, self._warm_up_s, self.delay_s)
+        self._meters = LevelMeters(self._config, self.delay_s)
         self._presence = EchoPresence(self._config)
         self._resets += 1
 
@@ -178,7 +198,7 @@ class WebRtcEchoCanceller:
         has_echo = self._presence.frame(self._meters.raw_db(near), far_db)
         if has_echo and not had_echo:
             # The canceller was kept in the dark and has to converge anew.
-            self._meters.far_s = 0.0
+            self._meters.convergence.reset()
         self._absent_frames += not has_echo
         return not has_echo
 
@@ -208,7 +228,7 @@ class NoEchoCanceller:
 
     def reset(self) -> None:
         """Start the meters anew."""
-        self._meters = LevelMeters(self._config, 0.0, 0.0)
+        self._meters = LevelMeters(self._config, 0.0, is_always_warm=True)
 
     def stats(self) -> dict[str, int]:
         """Return counters."""

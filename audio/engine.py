@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from audio.capture import Devices, EarsThread
 from audio.device_manager import DeviceManager
@@ -218,6 +218,10 @@ class AudioEngine:
             self._devices.choose(input_name=input_name, output_name=output_name)
 
     # --- any thread -------------------------------------------------------------------------------------
+
+    def set_extra_output_delay(self, seconds: float) -> None:
+        """Reckon with another delay behind the loudspeaker from the next block on."""
+        self._config = replace(self._config, extra_output_delay_s=seconds)
 
     def push_to_talk(self, *, down: bool) -> None:
         """Take the key."""

@@ -78,7 +78,8 @@ class RecogniserPort(Protocol):
     Who may post what, so that each utterance gets exactly one final transcript:
 
     - The ears submit a final *early*, 0.1 s after the voiced sound has ended, while the end-of-turn timer still runs.
-      The recogniser decodes it at once but keeps the result: nothing of a final is posted before its `release`.
+      The recogniser decodes it at once and tells it provisionally (`final` false, `provisional` true), so that an
+      answer can be begun; as the final one it is posted only after its `release`.
     - The user goes on: the ears `withdraw` the utterance and later submit a new final with a higher `revision`.
     - The turn is over: the ears `release` the utterance with the revision that covers it. The recogniser posts that
       result as the one `input:transcript` with `final` true: at once when it is decoded, else when it is.

@@ -52,7 +52,8 @@ from orchestrator.dialogue.tools.confirmations import Confirmations, ConfirmingB
 from orchestrator.dialogue.tools.registry import ToolRegistry
 from orchestrator.dialogue.tools.runner import ToolBox
 from orchestrator.dialogue.turn_context import CoreTurn
-from orchestrator.dialogue.turn_loop import TurnLoop, TurnPorts
+from orchestrator.dialogue.turn_loop import TurnLoop
+from orchestrator.dialogue.turn_work import TurnPorts
 from orchestrator.generation import Generations
 from orchestrator.llm.reply_text import ReplyText
 from orchestrator.notify.gate import NotificationGate

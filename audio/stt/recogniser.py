@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from audio.ports import Recognition
-from audio.stt.chinese import finish_text
+from audio.stt.chinese import ChineseScript, finish_text
 from audio.stt.partials import StablePartial
 from audio.stt.rejection import reject, reject_before
 from audio.stt.settings import CostTable, RecogniserSettings
@@ -155,6 +155,16 @@ class Recogniser:
         """Expect these names from the next job on. Keep the list short: unrelated words cost accuracy."""
         with self._lock:
             self._settings = replace(self._settings, hotwords=tuple(hotwords))
+
+    def set_models(self, final: SpeechRecogniser, partial: SpeechRecogniser | None) -> None:
+        """Use other models from the next job on; the running one ends with its own."""
+        with self._lock:
+            self._final, self._partial = final, partial
+
+    def set_languages(self, languages: Sequence[str], script: ChineseScript) -> None:
+        """Expect other languages, the favourite first, from the next job on."""
+        with self._lock:
+            self._settings = replace(self._settings, languages=tuple(languages), script=script)
 
     def stop(self) -> None:
         """Take no more work and answer every released utterance. The worker is stopped by its owner."""
@@ -334,6 +344,7 @@ class Recogniser:
             return
         if known.released is None:
             known.done = {job.revision: outcome}
+            self._post(job.utterance_id, replace(outcome.transcript, final=False, provisional=True))
         elif known.released == job.revision:
             self._post_final(job.utterance_id, outcome)
         else:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -38,6 +40,23 @@ _AHEAD_S = 12.0
 _PAUSE_SENTENCE_S = 0.2
 _PAUSE_CLAUSE_S = 0.12
 _SOURCE = "tts"
+
+
+_MOST_PREPARED = 2
+_Key = tuple[str, str | None, str | None]
+
+
+@dataclass(slots=True)
+class _Prepared:
+    """A sound made ahead; `utterance` is none until it is ready, or if it could not be made."""
+
+    generation_id: GenerationId
+    utterance: Utterance | None = None
+    synth_s: float = 0.0
+
+
+def _key_of(intent: SpeechIntent) -> _Key:
+    return intent.text, intent.language, intent.voice
 
 
 def resample(pcm: Samples, from_hz: int, to_hz: int) -> Samples:
@@ -99,6 +118,8 @@ class SpeechWorker:
         self.failed = 0
         player.set_listener(self)
 
+        self._prepared: OrderedDict[_Key, _Prepared] = OrderedDict()
+
     # --- SpeechPort ---------------------------------------------------------------------------------------
 
     def submit(self, intent: SpeechIntent) -> bool:
@@ -108,6 +129,22 @@ class SpeechWorker:
             self._was_busy = self._was_busy or is_accepted
             self._pump()
             return is_accepted
+
+    def prepare(self, intent: SpeechIntent) -> None:
+        """Synthesise what may have to be said soon; see `SpeechPort`. At most two are kept, the oldest is forgotten."""
+        with self._lock:
+            voices = self._voices_for(intent, with_notice=False)
+            key = _key_of(intent)
+            if self._is_muted or not self._has_output or not voices or key in self._prepared:
+                return
+            prepared = self._prepared[key] = _Prepared(generation_id=intent.generation_id)
+            while len(self._prepared) > _MOST_PREPARED:
+                self._prepared.popitem(last=False)
+            cost_s = self._synth_cost_s(intent.text) if self._synth_cost_s is not None else None
+            if not self._worker.submit(
+                lambda: self._prepare(intent, voices, prepared), name=f"tts ahead {intent.generation_id}", cost_s=cost_s
+            ):
+                self._prepared.pop(key, None)
 
     def hold(self, generation_id: GenerationId) -> None:
         """Stop the sound of the generation and keep what is unplayed, also what comes later."""
@@ -179,6 +216,7 @@ class SpeechWorker:
         with self._lock:
             self._voices = list(voices)
             self._noticed.clear()
+            self._prepared.clear()
 
     def is_idle(self) -> bool:
         """Whether nothing waits, sounds, is shown or is being synthesised."""
@@ -302,20 +340,26 @@ class SpeechWorker:
             return
         intent = entry.intent
         voices = self._voices_for(intent)
+        # Preparing it, if it is not done yet, stands before this in the worker's queue.
+        prepared = self._prepared.pop(_key_of(intent), None)
         cost_s = self._synth_cost_s(intent.text) if self._synth_cost_s is not None else None
         self._is_synthesising = True
         is_accepted = bool(voices) and self._worker.submit(
-            lambda: self._synthesise(intent, voices), name=f"tts {intent.intent_id}", cost_s=cost_s
+            lambda: self._synthesise(intent, voices, prepared),
+            name=f"tts {intent.intent_id}",
+            cost_s=cost_s if prepared is None else 0.0 if cost_s is not None else None,
         )
         if not is_accepted:
             self._is_synthesising = False
             self._queue.failed(intent.intent_id, now_s)
 
-    def _voices_for(self, intent: SpeechIntent) -> list[SpeechSynthesiser]:
+    def _voices_for(self, intent: SpeechIntent, *, with_notice: bool = True) -> list[SpeechSynthesiser]:
         language = spoken_language(intent.text, intent.language)
         able = [voice for voice in self._voices if voice.speaks(language)]
         if intent.voice is not None:
             able.sort(key=lambda voice: voice.name != intent.voice)
+        if not with_notice:
+            return able
         if not able:
             self._notice("voice_language_missing", f"no voice speaks {language}; the text is shown only")
         elif self._voices and able[0] is not self._voices[0] and intent.voice is None:
@@ -323,27 +367,45 @@ class SpeechWorker:
             self._notice(f"voice_fallback_{language}", f"{name} speaks {language} for now; a better voice can be added")
         return able
 
-    def _synthesise(self, intent: SpeechIntent, voices: Sequence[SpeechSynthesiser]) -> Callable[[], None]:
+    def _prepare(
+        self, intent: SpeechIntent, voices: Sequence[SpeechSynthesiser], into: _Prepared
+    ) -> Callable[[], None]:
+        """Run on the worker: make the sound ahead. A failure is told when the text is really to be said."""
+        if not self._staleness.is_stale(intent.generation_id):
+            began_s = self._cost_clock.monotonic_s()
+            into.utterance, _ = self._utter(intent, voices)
+            into.synth_s = self._cost_clock.monotonic_s() - began_s
+        return lambda: None
+
+    def _synthesise(
+        self, intent: SpeechIntent, voices: Sequence[SpeechSynthesiser], prepared: _Prepared | None
+    ) -> Callable[[], None]:
         """Run on the worker: make the sound, say what is to be done with it."""
         if self._staleness.is_stale(intent.generation_id):
             return lambda: self._on_failed(intent, None)
         began_s = self._cost_clock.monotonic_s()
+        utterance, failure = prepared.utterance if prepared is not None else None, None
+        if utterance is None:
+            utterance, failure = self._utter(intent, voices)
+        if utterance is None:
+            return lambda: self._on_failed(intent, failure)
+        segment, frames = self._segment(intent, utterance), len(utterance.pcm)
+        synth_s = self._cost_clock.monotonic_s() - began_s + (prepared.synth_s if prepared is not None else 0.0)
+        return lambda: self._on_synthesised(intent, segment, synth_s, frames)
+
+    @staticmethod
+    def _utter(intent: SpeechIntent, voices: Sequence[SpeechSynthesiser]) -> tuple[Utterance | None, PartFailed | None]:
         language = spoken_language(intent.text, intent.language)
         failure: PartFailed | None = None
         for voice in voices:
             try:
-                utterance = voice.synthesise(intent.text, language=language)
+                return voice.synthesise(intent.text, language=language), None
             except PartFailed as error:
                 failure = error
-                continue
             except Exception as error:
                 log.exception("voice %s failed", voice.name)
                 failure = PartFailed("tts_failed", f"the voice {voice.name} failed: {error}", part="tts")
-                continue
-            segment = self._segment(intent, utterance)
-            synth_s = self._cost_clock.monotonic_s() - began_s
-            return lambda: self._on_synthesised(intent, segment, synth_s, len(utterance.pcm))
-        return lambda: self._on_failed(intent, failure)
+        return None, failure
 
     def _segment(self, intent: SpeechIntent, utterance: Utterance) -> Segment:
         rate_hz = self._player.rate_hz

@@ -54,6 +54,7 @@ DEFAULT_ROWS: Mapping[str, PolicyRow] = {
     "output:duck": PolicyRow(lane=_C, score=970),
     "output:unduck": PolicyRow(lane=_C, score=970),
     "input:speech": PolicyRow(lane=_C, score=960),
+    "input:continued": PolicyRow(lane=_C, score=955),
     "input:turn_end": PolicyRow(lane=_C, score=950),
     "input:transcript": PolicyRow(lane=_C, score=940),
     "input:user/speaking": PolicyRow(lane=_C, score=930),

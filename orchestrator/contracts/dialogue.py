@@ -307,6 +307,15 @@ class TurnContext(Protocol):
         """Put a fact (`flow:*`, `rail:*`) with the turn's ids into the events file."""
         ...
 
+    @property
+    def is_speculative(self) -> bool:
+        """Whether the end of the user's turn is not confirmed yet, so that nothing may leave the turn."""
+        ...
+
+    async def confirmed(self) -> None:
+        """Wait until the answer is wanted for certain. Raises `GenerationCancelled` if it is not any more."""
+        ...
+
     async def commit_early(self, state: Mapping[str, Any]) -> None:
         """Store the dialogue state that must not wait for the end of the answer: what the user said, effects done."""
         ...

@@ -19,6 +19,10 @@ from orchestrator.contracts.ids import (
     UtteranceId,
 )
 from orchestrator.contracts.lanes import InterruptReason
+from orchestrator.contracts.listening_events import AttentionChanged as AttentionChanged
+from orchestrator.contracts.listening_events import InputContinued as InputContinued
+from orchestrator.contracts.listening_events import InputIgnored as InputIgnored
+from orchestrator.contracts.listening_events import SpeculationChanged as SpeculationChanged
 from orchestrator.contracts.payload import Payload as Payload
 from orchestrator.contracts.payload import json_name as json_name
 from orchestrator.contracts.payload import payload_classes as payload_classes
@@ -138,7 +142,8 @@ class InputTurnEnd(Payload):
 class InputTranscript(Payload):
     """What the recogniser understood. `rejected` names the rule that found it not to be speech.
 
-    `phrase` is set on partials by the audio side when a stop phrase was matched.
+    `provisional` marks a partial that is the whole of what was said before a short silence: it becomes the final one if
+    the turn ends there.
     """
 
     TYPE: ClassVar[str] = "input:transcript"
@@ -154,6 +159,7 @@ class InputTranscript(Payload):
     no_speech: float | None
     vad_fraction: float | None
     rejected: str | None
+    provisional: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,13 @@ class SpeechPort(Protocol):
         """Queue `intent` by its behaviour; False if it was refused (an `intent:state` dropped is posted anyway)."""
         ...
 
+    def prepare(self, intent: SpeechIntent) -> None:
+        """Synthesise what may have to be said soon, so that it sounds at once when it is submitted.
+
+        Nothing is queued, played, shown or reported; a text that is not submitted is forgotten.
+        """
+        ...
+
     def hold(self, generation_id: GenerationId) -> None:
         """Stop the sound of `generation_id` (fade) and keep what is unplayed; `output:cut` follows if it sounded.
 

@@ -60,10 +60,12 @@ class FlowBrain:
 
     def accepts_as_answer(self, text: str, language: str | None) -> bool:
         """Whether a running question takes `text` as its answer, or a rail that waits or is for safety these words."""
-        if self._live.rails_accept(text) if self._live is not None else self.rails.accepts(self.rails_state, text):
+        # what a speculative turn made of the words is not so until it is confirmed
+        live = None if self._live is None or self._live.turn.is_speculative else self._live
+        if live.rails_accept(text) if live is not None else self.rails.accepts(self.rails_state, text):
             return True
         # a question that is being asked right now belongs to the turn that is not settled yet
-        state = self._live.state if self._live is not None else self.state
+        state = live.state if live is not None else self.state
         if state.pending is None and open_question(state, self.config) is None:
             return False
         return Understander(self.config, state, self._clock.wall(), language or state.language).accepts(text)

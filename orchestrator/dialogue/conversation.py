@@ -13,6 +13,7 @@ from orchestrator.clock import Clock
 from orchestrator.contracts.dialogue import Brain, TurnInput
 from orchestrator.contracts.events import (
     Event,
+    InputContinued,
     InputInterrupt,
     InputSpeech,
     InputTranscript,
@@ -35,9 +36,12 @@ from orchestrator.dialogue.interruption import Decision, Situation, Verdict, dec
 from orchestrator.dialogue.ledger_turns import continuation, repetition
 from orchestrator.dialogue.output_watch import OutputWatch
 from orchestrator.dialogue.phrase_book import PhraseBook
+from orchestrator.dialogue.speculation import Speculation
 from orchestrator.dialogue.turn_loop import TurnLoop
+from orchestrator.dialogue.turn_work import Script
 from orchestrator.dialogue.utterances import Utterance, Utterances
 from orchestrator.generation import Generation, Generations
+from orchestrator.speech.turn_text import Ending, ending_of
 
 log = logging.getLogger(__name__)
 
@@ -72,8 +76,12 @@ class Conversation:
         brain: Callable[[], Brain],
         book: PhraseBook,
         times: InterruptionTimes | None = None,
+        may_speculate: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Wire the handlers; nothing happens before the bus is attached."""
+        """Wire the handlers; nothing happens before the bus is attached.
+
+        `may_speculate` tells whether an answer may be made ahead of the end of the user's turn.
+        """
         self._bus = bus
         self._clock = clock
         self._generations = generations
@@ -98,6 +106,7 @@ class Conversation:
             views=views,
             on_change=self.refresh,
         )
+        self.speculation = Speculation(clock=clock, turns=turns, trace=bus.trace, may_begin=may_speculate)
         self._state = ""
         self._is_closing = False
         self._aside: list[Generation] = []
@@ -107,6 +116,7 @@ class Conversation:
             (InputInterrupt, self._on_interrupt),
             (InputTranscript, self._on_transcript),
             (InputTurnEnd, self._on_turn_end),
+            (InputContinued, self._on_continued),
             (InputUser, self._on_user),
         ):
             bus.subscribe(kind, handler)
@@ -187,6 +197,7 @@ class Conversation:
     def _stop_now(self, payload: InputInterrupt, utterance_id: UtteranceId | None) -> None:
         active = self._turns.active
         self._kept.clear()
+        self.speculation.discard("stopped")
         if active is not None:
             self._confirm(active, Verdict.STOP_ONLY, "words", None, utterance_id)
             self._cancel(active, payload.reason)
@@ -201,14 +212,38 @@ class Conversation:
             utterance.final = payload
             self._decide_if_complete(utterance)
             return
+        if not payload.text:
+            return
         utterance.partial = payload.text
         self._views.show(UserTextView(utterance_id=utterance.utterance_id, text=payload.text, final=False))
+        if payload.provisional:
+            self._speculate(utterance, payload)
         active = self._turns.active
         if active is None or active.state is GenerationState.SUSPENDED or self._output.audible != active.generation_id:
             return
         match = self._book.stop_phrase(payload.text)
         if match is not None and not active.is_protected:
             self._post_interrupt("phrase", active, utterance.utterance_id, InterruptReason.USER_BARGE_IN, payload.text)
+
+    def _on_continued(self, envelope: Envelope) -> None:
+        self.speculation.discard("continued", envelope.event.utterance_id)
+
+    def _speculate(self, utterance: Utterance, heard: InputTranscript) -> None:
+        """Begin to answer what is the whole turn if the user says no more; an unfinished sentence is not."""
+        if (
+            self._is_closing
+            or self._kept
+            or utterance is not self._utterances.only()
+            or self._is_unfinished(heard.text)
+        ):
+            return
+        user = self._input_of(self._judge(utterance, heard), utterance, heard.language)
+        if user is not None:
+            turn = _turn_input(user, utterance.utterance_id)
+            self.speculation.begin(turn, script=self._script_for(user.text))
+
+    def _is_unfinished(self, text: str) -> bool:
+        return self._book.holds_turn(text) or ending_of(text) is Ending.OPEN
 
     def _on_turn_end(self, envelope: Envelope) -> None:
         payload = envelope.event.payload
@@ -224,9 +259,19 @@ class Conversation:
         final = utterance.final
         if not utterance.is_complete or final is None:
             return
+        decision = self._judge(utterance, final)
         self._utterances.close(utterance.utterance_id)
+        shown = final.text.strip() if decision.because == "words" else ""
+        self._views.show(UserTextView(utterance_id=utterance.utterance_id, text=shown, final=True))
+        user = self._input_of(decision, utterance, final.language)
+        if user is None:
+            self.speculation.discard("nothing", utterance.utterance_id)
+        self._carry_out(decision, self._turns.active, user, utterance.utterance_id)
+
+    def _judge(self, utterance: Utterance, heard: InputTranscript) -> Decision:
+        """Decide what an utterance means, if `heard` is all of it."""
         active = self._turns.active
-        text = final.text.strip()
+        text = heard.text.strip()
         over = utterance.over_generation or utterance.holds
         situation = Situation(
             has_answer=active is not None,
@@ -234,23 +279,23 @@ class Conversation:
             sounded=active is not None and active.sounded,
             during_output=utterance.during_output,
             recent_text=self._spoken_text(over) if utterance.during_output else "",
-            is_answer=bool(text) and self._brain().accepts_as_answer(text, final.language),
+            is_answer=bool(text) and self._brain().accepts_as_answer(text, heard.language),
             is_protected=active is not None and active.is_protected,
             is_faint=utterance.during_output
-            and is_faint(audio_s=_voiced_s(utterance, final), avg_logprob=final.avg_logprob),
+            and is_faint(audio_s=_voiced_s(utterance, heard), avg_logprob=heard.avg_logprob),
         )
-        decision = decide(text, rejected=final.rejected is not None, situation=situation, book=self._book)
-        shown = text if decision.because == "words" else ""
-        self._views.show(UserTextView(utterance_id=utterance.utterance_id, text=shown, final=True))
-        user = None
-        if decision.input_text is not None:
-            user = InputUser(
-                text=decision.input_text,
-                via="ptt" if utterance.by_ptt else "voice",
-                language=final.language,
-                interrupt_hint=decision.hint,
-            )
-        self._carry_out(decision, active, user, utterance.utterance_id)
+        return decide(text, rejected=heard.rejected is not None, situation=situation, book=self._book)
+
+    @staticmethod
+    def _input_of(decision: Decision, utterance: Utterance, language: str | None) -> InputUser | None:
+        if decision.input_text is None:
+            return None
+        return InputUser(
+            text=decision.input_text,
+            via="ptt" if utterance.by_ptt else "voice",
+            language=language,
+            interrupt_hint=decision.hint,
+        )
 
     def _carry_out(
         self, decision: Decision, active: Generation | None, user: InputUser | None, utterance_id: UtteranceId
@@ -360,22 +405,19 @@ class Conversation:
             self._views.show(
                 UserTextView(utterance_id=event.utterance_id, text=payload.text, final=True, via=payload.via)
             )
-        user = TurnInput(
-            text=payload.text,
-            language=payload.language,
-            via=payload.via,
-            utterance_id=event.utterance_id,
-            interrupt_hint=payload.interrupt_hint,
-            object=payload.object,
-        )
+        user = _turn_input(payload, event.utterance_id)
         self._disarm(self._silence_timer)
-        script = None
-        if self._book.is_go_on(payload.text):
-            script = continuation(self._turns)
-        elif self._book.is_repeat(payload.text):
-            script = repetition(self._turns)
-        self._turns.start(user, script=script, is_joined=event.coalesce_key == "joined", on_end=self._on_answer_end)
+        is_joined = event.coalesce_key == "joined"
+        if is_joined or self.speculation.take(user, on_end=self._on_answer_end) is None:
+            script = self._script_for(payload.text)
+            self._turns.start(user, script=script, is_joined=is_joined, on_end=self._on_answer_end)
         self._arm_thinking()
+
+    def _script_for(self, text: str) -> Script | None:
+        """Return what answers "go on" and "say that again", which need no brain."""
+        if self._book.is_go_on(text):
+            return continuation(self._turns)
+        return repetition(self._turns) if self._book.is_repeat(text) else None
 
     def _on_answer_end(self, generation: Generation) -> None:
         self._arm_silence()
@@ -561,6 +603,17 @@ class Conversation:
     def _disarm(timer: asyncio.TimerHandle | None) -> None:
         if timer is not None:
             timer.cancel()
+
+
+def _turn_input(user: InputUser, utterance_id: UtteranceId | None) -> TurnInput:
+    return TurnInput(
+        text=user.text,
+        language=user.language,
+        via=user.via,
+        utterance_id=utterance_id,
+        interrupt_hint=user.interrupt_hint,
+        object=user.object,
+    )
 
 
 def _voiced_s(utterance: Utterance, final: InputTranscript) -> float:

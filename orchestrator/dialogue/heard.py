@@ -144,6 +144,12 @@ class HeardLedger:
         """Return the messages of an answer in order."""
         return self._messages.get(generation_id, [])
 
+    def forget(self, generation_id: GenerationId) -> None:
+        """Forget an answer of which nothing was said."""
+        for message in self._messages.pop(generation_id, []):
+            for piece in message.pieces:
+                self._pieces.pop(piece.intent_id, None)
+
     def is_drained(self, generation_id: GenerationId) -> bool:
         """Whether every piece of the answer has been played or dropped."""
         return all(piece.is_final for message in self.messages(generation_id) for piece in message.pieces)

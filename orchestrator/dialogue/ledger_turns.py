@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from orchestrator.contracts.dialogue import ChatMessage, HistoryEntry, LlmRequest, LlmTask, Message
 from orchestrator.dialogue.turn_context import CoreTurn
-from orchestrator.dialogue.turn_loop import Script, TurnLoop
+from orchestrator.dialogue.turn_loop import TurnLoop
+from orchestrator.dialogue.turn_work import Script
 
 _NOTHING_LEFT = {"en": "That was all I had to say.", "zh": "我刚才已经说完了。"}
 _NOTHING_SAID = {"en": "I haven't said anything yet.", "zh": "我还没说过什么呢。"}

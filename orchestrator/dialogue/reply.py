@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 from orchestrator.contracts.dialogue import Message
 from orchestrator.contracts.errors import GenerationCancelled
-from orchestrator.contracts.ids import IdFactory
+from orchestrator.contracts.ids import IdFactory, IntentId
 from orchestrator.contracts.intents import SpeechIntent
 from orchestrator.contracts.ports import SpeechPort
 from orchestrator.dialogue.heard import HeardLedger, SpokenMessage
@@ -48,6 +48,8 @@ class SpeechReply:
         self._voice = voice
         self._room = asyncio.Event()
         self._is_in_note = False
+        self.is_first_ready = False
+        self.on_first_piece: Callable[[], None] | None = None
 
     def note_progress(self) -> None:
         """Wake a reply that waits because too much is unplayed."""
@@ -116,7 +118,9 @@ class SpeechReply:
         while self._unplayed() >= _MOST_WAITING:
             self._room.clear()
             await self._room.wait()
-        await self._generation.confirmed.wait()
+        if self._generation.is_speculative:
+            self._rehearse(piece, message)
+            await self._generation.confirmed.wait()
         if self._generation.is_stale:
             raise GenerationCancelled(self._generation.reason or "")
         intent_id = self._ids.intent()
@@ -124,17 +128,26 @@ class SpeechReply:
         if not message.interruptible:
             self._generation.protected_intents.add(intent_id)
         self._generation.begin_streaming()
-        self._speech.submit(
-            SpeechIntent(
-                intent_id=intent_id,
-                generation_id=self._generation.generation_id,
-                generation_order=self._generation.order,
-                text=piece,
-                voice=self._voice,
-                language=message.language,
-                interruptible=message.interruptible,
-            )
+        self._speech.submit(self._intent(intent_id, piece, message))
+
+    def _intent(self, intent_id: IntentId, piece: str, message: Message) -> SpeechIntent:
+        return SpeechIntent(
+            intent_id=intent_id,
+            generation_id=self._generation.generation_id,
+            generation_order=self._generation.order,
+            text=piece,
+            voice=self._voice,
+            language=message.language,
+            interruptible=message.interruptible,
         )
+
+    def _rehearse(self, piece: str, message: Message) -> None:
+        """Let the first piece be synthesised while the end of the user's turn is still being judged."""
+        if not self.is_first_ready:
+            self.is_first_ready = True
+            self._speech.prepare(self._intent(IntentId(""), piece, message))
+            if self.on_first_piece is not None:
+                self.on_first_piece()
 
     def _unplayed(self) -> int:
         messages = self._ledger.messages(self._generation.generation_id)

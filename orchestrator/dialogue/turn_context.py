@@ -69,6 +69,17 @@ class CoreTurn:
         """Remembered facts, newest first."""
         return self.snapshot.facts
 
+    @property
+    def is_speculative(self) -> bool:
+        """Whether the end of the user's turn is not confirmed yet."""
+        return self.generation.is_speculative
+
+    async def confirmed(self) -> None:
+        """Wait until the answer is wanted for certain."""
+        self.generation.check()
+        await self.generation.confirmed.wait()
+        self.generation.check()
+
     def check(self) -> None:
         """Raise `GenerationCancelled` if the answer is no longer wanted."""
         self.generation.check()
@@ -87,8 +98,6 @@ class CoreTurn:
         )
 
     async def commit_early(self, state: Mapping[str, Any]) -> None:
-        """Store the part of the dialogue state that must not wait; never for a stale or speculative answer."""
+        """Store the part of the dialogue state that must not wait; a speculative answer's once it is confirmed."""
         self.generation.check()
-        if self.generation.is_speculative:
-            return
         await self.save_state(state)

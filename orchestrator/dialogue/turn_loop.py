@@ -5,94 +5,34 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
-from orchestrator.clock import Clock
 from orchestrator.contracts.dialogue import (
-    Brain,
     HistoryEntry,
-    Llm,
     LlmUnavailable,
     Message,
-    PendingTurn,
-    Reminders,
     TurnHeard,
     TurnInput,
 )
 from orchestrator.contracts.errors import GenerationCancelled
 from orchestrator.contracts.events import AppError, Event, HistoryCommitted, Payload, TurnCommitted
-from orchestrator.contracts.ids import GenerationId, IdFactory, SessionId
+from orchestrator.contracts.ids import GenerationId, SessionId
 from orchestrator.contracts.lanes import GenerationState, InterruptReason
-from orchestrator.contracts.ports import PageOpener, SpeechPort, ViewSink
 from orchestrator.contracts.views import GenerationEndedView
 from orchestrator.dialogue.effects import TurnEffects
-from orchestrator.dialogue.heard import HeardLedger
-from orchestrator.dialogue.history import History
 from orchestrator.dialogue.reply import SpeechReply
-from orchestrator.dialogue.tool_results import ToolResults
-from orchestrator.dialogue.tools.runner import ToolBox
 from orchestrator.dialogue.turn_context import CoreTurn, Snapshot
-from orchestrator.generation import Generation, Generations
-from orchestrator.llm.reply_text import ReplyText
-from orchestrator.store.database import Database
+from orchestrator.dialogue.turn_work import Script, TurnPorts, TurnWork
+from orchestrator.generation import Generation
 
 log = logging.getLogger(__name__)
 
 ACK_LIMIT_S = 0.3
 """How long an answer's end waits for the output to say that it stopped; then it closes itself and reports a fault."""
+_MOST_KEPT = 256
 _END_LIMIT_S = 2.0
 """How long a cancelled answer's own work may take to unwind."""
-
-
-class Script(Protocol):
-    """Speaks something without the brain: the unheard rest, the last answer, a notification, an apology."""
-
-    async def __call__(self, turn: CoreTurn) -> None:
-        """Speak it."""
-        ...
-
-
-@dataclass(slots=True)
-class _Work:
-    """What belongs to one generation while it lives."""
-
-    generation: Generation
-    user: TurnInput
-    script: Script | None
-    reply: SpeechReply
-    effects: TurnEffects
-    pending: PendingTurn | None = None
-    run_is_over: bool = False
-    failed_because: str | None = None
-    is_joined: bool = False
-    on_end: Callable[[Generation], None] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnPorts:
-    """What the turn loop needs from around it."""
-
-    clock: Clock
-    ids: IdFactory
-    generations: Generations
-    ledger: HeardLedger
-    history: History
-    database: Database
-    speech: SpeechPort
-    views: ViewSink
-    brain: Callable[[], Brain]
-    llm_for: Callable[[GenerationId, Callable[[Payload], None]], Llm]
-    results: ToolResults
-    reminders_for: Callable[[str], Reminders]
-    make_pipe: Callable[[], ReplyText]
-    trace: Callable[[Event], None]
-    world: Callable[[], Mapping[str, Any]]
-    facts: Callable[[], tuple[str, ...]]
-    apology: Callable[[str | None, str | None], str]
-    remember: Callable[[str], bool]
-    tools: ToolBox | None = None
-    page_opener: PageOpener | None = None
 
 
 class TurnLoop:
@@ -103,9 +43,11 @@ class TurnLoop:
         self._ports = ports
         self._on_change = on_change
         self.session_id = session_id
-        self._work: dict[GenerationId, _Work] = {}
+        self._work: dict[GenerationId, TurnWork] = {}
         self._settling: set[asyncio.Task[None]] = set()
         self.active: Generation | None = None
+        self.speculative: Generation | None = None
+        self.on_discarded: Callable[[Generation, str], None] | None = None
         self._joined: GenerationId | None = None
         self._late: list[TurnEffects] = []
 
@@ -118,14 +60,27 @@ class TurnLoop:
         script: Script | None = None,
         is_joined: bool = False,
         on_end: Callable[[Generation], None] | None = None,
+        is_speculative: bool = False,
     ) -> Generation:
-        """Begin an answer to `user`; an active one must have been cancelled or finished before."""
+        """Begin an answer to `user`; an active one must have been cancelled or finished before.
+
+        A speculative one is not the active one; it ends with `confirm` or `discard`, at the latest when a real one
+        begins.
+        """
         ports = self._ports
+        if self.speculative is not None:
+            self.discard(self.speculative, "turn")
         previous = self.active
         generation = ports.generations.start(
-            session_id=self.session_id, utterance_id=user.utterance_id, snapshot_id=ports.ids.snapshot()
+            session_id=self.session_id,
+            utterance_id=user.utterance_id,
+            snapshot_id=ports.ids.snapshot(),
+            speculative=is_speculative,
         )
-        self.active = generation
+        if is_speculative:
+            self.speculative = generation
+        else:
+            self.active = generation
         reply = SpeechReply(
             generation=generation,
             ledger=ports.ledger,
@@ -133,20 +88,77 @@ class TurnLoop:
             ids=ports.ids,
             make_pipe=ports.make_pipe,
         )
-        effects = TurnEffects(
-            generation=generation, database=ports.database, clock=ports.clock, results=ports.results
-        )
-        work = _Work(generation=generation, user=user, script=script, reply=reply, effects=effects, on_end=on_end)
+        effects = TurnEffects(generation=generation, database=ports.database, clock=ports.clock, results=ports.results)
+        work = TurnWork(generation=generation, user=user, script=script, reply=reply, effects=effects, on_end=on_end)
         self._work[generation.generation_id] = work
         joined, self._joined = self._joined if is_joined else None, None
         generation.task = asyncio.get_running_loop().create_task(
             self._run(work, previous, joined=joined), name=f"turn:{generation.generation_id}"
         )
         generation.task.add_done_callback(lambda _: self._on_run_over(work))
-        self._on_change()
+        if not is_speculative:
+            self._on_change()
         return generation
 
-    async def _run(self, work: _Work, previous: Generation | None, *, joined: GenerationId | None) -> None:
+    @property
+    def may_speculate(self) -> bool:
+        """Whether nothing is going on that a new answer would have to wait for."""
+        works = self._work.values()
+        return self.active is None and all(w.generation.settled.is_set() or w.generation.is_speculative for w in works)
+
+    def on_first_piece(self, generation: Generation, call: Callable[[], None]) -> None:
+        """Let `call` be called when the first piece of a speculative answer is there."""
+        work = self._work.get(generation.generation_id)
+        if work is not None:
+            work.reply.on_first_piece = call
+
+    def confirm(self, generation: Generation, *, on_end: Callable[[Generation], None] | None = None) -> bool:
+        """Make the speculative answer the active one and let out what it kept back; False if it is over."""
+        work = self._work.get(generation.generation_id)
+        if self.speculative is not generation or work is None or not generation.is_active:
+            return False
+        self.speculative = None
+        self.active = generation
+        work.on_end = on_end
+        # Begun before the answer goes on, so that the user's words are stored before anything that follows from them.
+        work.storing = asyncio.get_running_loop().create_task(
+            self._store_kept(work), name=f"store:{generation.generation_id}"
+        )
+        generation.confirm()
+        for event in work.kept:
+            self._ports.trace(event)
+        work.kept.clear()
+        self._on_change()
+        self._complete_if_done(work)
+        return True
+
+    def discard(self, generation: Generation, because: str) -> bool:
+        """Throw a speculative answer away: nothing of it is heard, shown or stored. False if it is none any more."""
+        work = self._work.get(generation.generation_id)
+        if self.speculative is not generation or work is None:
+            return False
+        self.speculative = None
+        self._ports.generations.cancel(generation, f"speculation_{because}")
+        task = asyncio.get_running_loop().create_task(
+            self._clear_away(work), name=f"discard:{generation.generation_id}"
+        )
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+        if self.on_discarded is not None:
+            self.on_discarded(generation, because)
+        return True
+
+    async def _clear_away(self, work: TurnWork) -> None:
+        generation = work.generation
+        try:
+            await self._wait_for_task(generation)
+        finally:
+            self._ports.ledger.forget(generation.generation_id)
+            generation.stopped.set()
+            generation.settled.set()
+            self._work.pop(generation.generation_id, None)
+
+    async def _run(self, work: TurnWork, previous: Generation | None, *, joined: GenerationId | None) -> None:
         await self._wait_for_settled(previous)
         turn = await self._snapshot(work, joined=joined)
         try:
@@ -178,31 +190,14 @@ class TurnLoop:
         except TimeoutError:
             self._fault("settle_timeout", "history")
 
-    async def _snapshot(self, work: _Work, *, joined: GenerationId | None) -> CoreTurn:
+    async def _snapshot(self, work: TurnWork, *, joined: GenerationId | None) -> CoreTurn:
         ports = self._ports
         generation, user = work.generation, work.user
         history = list(ports.history.entries)
         if ports.history.has_input_of(joined) and history and history[-1].role == "user":
             history.pop()
-        if user.kind == "user" and (user.text or user.object is not None):
-            entry = HistoryEntry(role="user", text=user.text, object=user.object)
-            await ports.history.add_user(
-                entry,
-                session_id=self.session_id,
-                generation_id=generation.generation_id,
-                utterance_id=user.utterance_id,
-                replaces=joined,
-            )
-            self._emit(
-                generation,
-                HistoryCommitted(
-                    role="user",
-                    status="completed",
-                    text=user.text,
-                    heard_chars=len(user.text),
-                    full_chars=len(user.text),
-                ),
-            )
+        if not generation.is_speculative:
+            await self._store_input(work, joined)
         snapshot = Snapshot(
             snapshot_id=generation.snapshot_id or ports.ids.snapshot(),
             now=ports.clock.wall(),
@@ -222,14 +217,56 @@ class TurnLoop:
             llm=llm,
             effects=work.effects,
             reminders=reminders,
-            trace=ports.trace,
-            save_state=ports.history.save_state,
+            trace=lambda event: self._tell(work, event),
+            save_state=lambda state: self._save_state(work, state),
             remember=ports.remember,
             page_opener=ports.page_opener,
         )
 
-    async def _apologise(self, work: _Work, code: str, *, part: str) -> None:
+    async def _store_input(self, work: TurnWork, joined: GenerationId | None) -> None:
+        generation, user = work.generation, work.user
+        if user.kind != "user" or (not user.text and user.object is None):
+            return
+        entry = HistoryEntry(role="user", text=user.text, object=user.object)
+        await self._ports.history.add_user(
+            entry,
+            session_id=self.session_id,
+            generation_id=generation.generation_id,
+            utterance_id=user.utterance_id,
+            replaces=joined,
+        )
+        size = len(user.text)
+        committed = HistoryCommitted(role="user", status="completed", text=user.text, heard_chars=size, full_chars=size)
+        self._emit(generation, committed)
+
+    async def _store_kept(self, work: TurnWork) -> None:
+        """Store what a speculative answer could not: the user's words, and the state that must not wait."""
+        try:
+            await self._store_input(work, None)
+            if work.early_state is not None and not work.generation.is_stale:
+                await self._ports.history.save_state(work.early_state)
+        except Exception:
+            log.exception("the user's words could not be stored")
+            self._fault("history_failed", "store")
+
+    def _tell(self, work: TurnWork, event: Event) -> None:
+        """Put what a turn says of itself into the record; what a speculative one says waits for its confirmation."""
+        if not work.generation.is_speculative:
+            self._ports.trace(event)
+        elif len(work.kept) < _MOST_KEPT:
+            work.kept.append(event)
+
+    async def _save_state(self, work: TurnWork, state: Mapping[str, Any]) -> None:
+        if work.generation.is_speculative:
+            work.early_state = dict(state)
+            return
+        if work.storing is not None:
+            await work.storing
+        await self._ports.history.save_state(state)
+
+    async def _apologise(self, work: TurnWork, code: str, *, part: str) -> None:
         """Say once, in the user's language, what failed and what to do; it is never stored as an answer."""
+        await work.generation.confirmed.wait()
         text = self._ports.apology(code, work.user.language)
         work.failed_because = code
         self._emit(work.generation, AppError(code=f"{part}_{code}", part=part, recoverable=True, message=text))
@@ -268,6 +305,8 @@ class TurnLoop:
 
     async def shut_down(self) -> None:
         """Cancel what is active and wait, in bounded time, until everything is in history."""
+        if self.speculative is not None:
+            self.discard(self.speculative, "shutdown")
         if self.active is not None:
             self.cancel(self.active, InterruptReason.SHUTDOWN)
         if self._settling:
@@ -303,7 +342,7 @@ class TurnLoop:
                 return " ".join(parts)
         return ""
 
-    def _on_run_over(self, work: _Work) -> None:
+    def _on_run_over(self, work: TurnWork) -> None:
         work.run_is_over = True
         if work.generation.is_active:
             task = work.generation.task
@@ -311,9 +350,11 @@ class TurnLoop:
                 work.failed_because = work.failed_because or "internal"
             self._complete_if_done(work)
 
-    def _complete_if_done(self, work: _Work) -> None:
+    def _complete_if_done(self, work: TurnWork) -> None:
         generation = work.generation
         if not work.run_is_over or not generation.is_active or generation.state is GenerationState.SUSPENDED:
+            return
+        if generation.is_speculative:
             return
         if not self._ports.ledger.is_drained(generation.generation_id):
             return
@@ -333,14 +374,14 @@ class TurnLoop:
         if work is not None:
             self._complete_if_done(work)
 
-    def _spawn_settle(self, work: _Work, outcome: str) -> None:
+    def _spawn_settle(self, work: TurnWork, outcome: str) -> None:
         task = asyncio.get_running_loop().create_task(
             self._settle(work, outcome), name=f"settle:{work.generation.generation_id}"
         )
         self._settling.add(task)
         task.add_done_callback(self._settling.discard)
 
-    async def _settle(self, work: _Work, outcome: str) -> None:
+    async def _settle(self, work: TurnWork, outcome: str) -> None:
         generation = work.generation
         try:
             await self._wait_for_end(work)
@@ -356,19 +397,24 @@ class TurnLoop:
                 work.on_end(generation)
             self._on_change()
 
-    async def _wait_for_end(self, work: _Work) -> None:
+    async def _wait_for_end(self, work: TurnWork) -> None:
         generation = work.generation
         try:
             await asyncio.wait_for(generation.stopped.wait(), ACK_LIMIT_S)
         except TimeoutError:
             self._fault("output_ack_missing", "output", generation)
+        await self._wait_for_task(generation)
+        if work.storing is not None:
+            await work.storing
+
+    async def _wait_for_task(self, generation: Generation) -> None:
         task = generation.task
         if task is not None and not task.done():
             _, late = await asyncio.wait({task}, timeout=_END_LIMIT_S)
             if late:
                 self._fault("turn_does_not_end", "dialogue", generation)
 
-    async def _commit(self, work: _Work, outcome: str) -> None:
+    async def _commit(self, work: TurnWork, outcome: str) -> None:
         ports, generation = self._ports, work.generation
         heard = ports.ledger.heard(generation.generation_id)
         sounded = any(message.sounded for message in heard)

@@ -52,6 +52,10 @@ class Utterances:
         """Return the newest undecided one."""
         return next(reversed(self._open.values()), None)
 
+    def only(self) -> Utterance | None:
+        """Return the undecided one, if there is just one."""
+        return self.newest() if len(self._open) == 1 else None
+
     def close(self, utterance_id: UtteranceId) -> Utterance | None:
         """Forget one, decided."""
         return self._open.pop(utterance_id, None)

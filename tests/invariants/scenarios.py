@@ -12,7 +12,7 @@ from orchestrator.contracts.dialogue import LlmUnavailable, Message, TurnInput
 from orchestrator.contracts.events import Event, InputInterrupt, NotifyRequested, OutputUnduck
 from orchestrator.contracts.lanes import GenerationState, InterruptReason
 from orchestrator.dialogue.turn_context import CoreTurn
-from orchestrator.dialogue.turn_loop import Script
+from orchestrator.dialogue.turn_work import Script
 from orchestrator.generation import Generation
 
 Scenario = Callable[[ConversationRig], None]

@@ -127,6 +127,9 @@ class SpeechSpy:
             self._rig.note(f"{intent.intent_id} of a speculative answer reached the output")
         return self._inner.submit(intent)
 
+    def prepare(self, intent: SpeechIntent) -> None:
+        self._inner.prepare(intent)
+
     def hold(self, generation_id: GenerationId) -> None:
         self._inner.hold(generation_id)
 

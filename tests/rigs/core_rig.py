@@ -77,6 +77,9 @@ class QuickSpeech:
                 self._post(intent, word)
             self._state(intent, "played")
 
+    def prepare(self, intent: SpeechIntent) -> None:
+        pass
+
     def hold(self, generation_id: GenerationId) -> None:
         self.is_paused = True
 

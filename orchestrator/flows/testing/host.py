@@ -309,6 +309,15 @@ class MemoryTurn:
         """Record a fact."""
         self.host.events.append(payload)
 
+    @property
+    def is_speculative(self) -> bool:
+        """A test's turn is always wanted."""
+        return False
+
+    async def confirmed(self) -> None:
+        """Raise when the generation was cancelled."""
+        self.check()
+
     async def commit_early(self, state: Mapping[str, Any]) -> None:
         """Store the early state; it must be JSON."""
         await asyncio.sleep(0)

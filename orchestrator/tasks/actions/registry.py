@@ -66,7 +66,7 @@ async def run_action(
 
     empty = ActionResult()
     try:
-        context.turn.check()
+        await context.turn.confirmed()
         if action.effect == "write":
             packed = await context.turn.effects.run(
                 key=context.key, name=action.name, args=args, effect=effect, timeout_s=context.timeout_s
