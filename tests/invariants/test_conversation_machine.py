@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 from invariants.conversation_machine import Conversations
 
@@ -20,9 +20,11 @@ SMALL = settings(
     database=None,
     suppress_health_check=list(HealthCheck),
 )
+PIECES = 10
+"""The large run comes in pieces, each with a seed of its own, so that a failure can be had again by itself."""
 LARGE = settings(
     phases=PHASES,
-    max_examples=2500,
+    max_examples=250,
     stateful_step_count=60,
     deadline=None,
     database=None,
@@ -46,5 +48,9 @@ def test_random_conversations_keep_the_invariants() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_many_random_conversations_keep_the_invariants() -> None:
-    run_state_machine_as_test(Conversations, settings=LARGE)
+@pytest.mark.parametrize("piece", range(PIECES))
+def test_many_random_conversations_keep_the_invariants(piece: int) -> None:
+    class Piece(Conversations):
+        pass
+
+    run_state_machine_as_test(seed(piece)(Piece), settings=LARGE)
