@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -18,18 +20,22 @@ from orchestrator.store.database import Database
 log = logging.getLogger(__name__)
 
 
+def stored_key(key: str, args: Mapping[str, Any]) -> str:
+    """Return `key` made distinct by its arguments; what JSON can't say counts by its text."""
+    plain = json.dumps(args, ensure_ascii=False, sort_keys=True, default=str)
+    return f"{key}#{hashlib.sha256(plain.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
 class TurnEffects:
     """The `Effects` of one generation.
 
     Nothing begins while the answer is suspended or speculative, and nothing at all once it is stale. An effect that is
     already running when the answer is cancelled runs to its end, because half an effect is worse than an unwanted
-    one; its
-    result is quarantined.
+    one; its result is quarantined. The key that is stored is the caller's and a digest of the arguments: two
+    calls that differ never share one.
     """
 
-    def __init__(
-        self, *, generation: Generation, database: Database, clock: Clock, results: ToolResults
-    ) -> None:
+    def __init__(self, *, generation: Generation, database: Database, clock: Clock, results: ToolResults) -> None:
         """Bind to `generation`; calls are announced to `results` and their results come back from there."""
         self._generation = generation
         self._database = database
@@ -47,6 +53,7 @@ class TurnEffects:
         self, *, key: str, name: str, args: Mapping[str, Any], effect: Callable[[], Awaitable[Any]], timeout_s: float
     ) -> Any:
         """Run `effect` once for `key`; see `contracts.dialogue.Effects.run`."""
+        key = stored_key(key, args)
         await self._may_begin()
         known = await self._database.transact(lambda db: records.effect_state(db, key))
         if known is not None and known[0] == "done":

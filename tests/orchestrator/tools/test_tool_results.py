@@ -11,7 +11,9 @@ import pytest
 from rigs.conversation_rig import ConversationRig
 
 from orchestrator.contracts.commands import Stop
+from orchestrator.contracts.dialogue import TurnInput
 from orchestrator.contracts.events import Event, ToolResult
+from orchestrator.dialogue.turn_context import CoreTurn
 from orchestrator.policy_file import Policy
 
 
@@ -58,7 +60,7 @@ def test_a_result_travels_in_its_lane_and_is_used_by_its_answer(start: Callable[
     rig.end_tool()
     assert rig.until(lambda: bool(rig.words_sounded()), 5)
     (call,), (result,) = rig.of("tool:call"), rig.of("tool:result")
-    assert call["payload"]["effect"] == "write" and call["payload"]["idempotencyKey"] == "lamp"
+    assert call["payload"]["effect"] == "write" and call["payload"]["idempotencyKey"].startswith("lamp#")
     assert result["correlationId"] == call["correlationId"]
     assert (result["lane"], result["policyReason"]) == ("active_generation", "tool:result")
     assert (result["payload"]["ok"], result["payload"]["disposition"]) == (True, "used")
@@ -143,3 +145,23 @@ def test_the_end_of_the_program_ends_every_call(start: Callable[..., Conversatio
     rig.check()
     (result,) = rig.of("tool:result")
     assert result["payload"]["disposition"] == "dropped"
+
+
+def test_calls_that_differ_in_their_arguments_never_share_a_key(start: Callable[..., ConversationRig]) -> None:
+    rig = start()
+    done: list[Any] = []
+
+    async def script(turn: CoreTurn) -> None:
+        for args in ({"n": 1}, {"n": 2}, {"n": 1}):
+
+            async def effect(args: dict[str, int] = args) -> int:
+                done.append(args["n"])
+                return args["n"]
+
+            given = await turn.effects.run(key="same", name="tool", args=args, effect=effect, timeout_s=5.0)
+            assert given == args["n"]
+
+    rig.do(lambda: rig.core.turns.start(TurnInput(kind="event", event_type="x"), script=script))
+    assert rig.until(rig.is_quiet, 5)
+    assert done == [1, 2], "each call once, and the first not again"
+    finish(rig)
