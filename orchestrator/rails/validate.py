@@ -44,7 +44,7 @@ def read_fragment(node: Node | None, report: Report, *, also: Sequence[str] = TA
     if node is None:
         return fragment
     if not isinstance(node, MapNode):
-        report.add(node, "not_a_mapping", f"the file must be a mapping with {', '.join(TOP_KEYS)}, not {node.kind}")
+        report.add(node, "not_a_mapping", f"the file must be a mapping with {', '.join((*also, *TOP_KEYS))}, not {node.kind}")
         return fragment
     readers: dict[str, Callable[[Node, Report, Fragment], None]] = {
         "user_intents": _read_intents, "bot_messages": _read_messages, "rails": _read_rails,
@@ -56,7 +56,8 @@ def read_fragment(node: Node | None, report: Report, *, also: Sequence[str] = TA
             if not (isinstance(value, ScalarNode) and value.value is None):
                 readers[key](value, report, fragment)
         elif key not in also:
-            report.add(node.key(key), "unknown_key", f"unknown key {key!r}", suggestion=did_you_mean(key, TOP_KEYS))
+            hint = did_you_mean(key, (*also, *TOP_KEYS))
+            report.add(node.key(key), "unknown_key", f"unknown key {key!r}", suggestion=hint)
     return fragment
 
 
