@@ -44,7 +44,8 @@ def read_fragment(node: Node | None, report: Report, *, also: Sequence[str] = TA
     if node is None:
         return fragment
     if not isinstance(node, MapNode):
-        report.add(node, "not_a_mapping", f"the file must be a mapping with {', '.join((*also, *TOP_KEYS))}, not {node.kind}")
+        keys = ", ".join((*also, *TOP_KEYS))
+        report.add(node, "not_a_mapping", f"the file must be a mapping with {keys}, not {node.kind}")
         return fragment
     readers: dict[str, Callable[[Node, Report, Fragment], None]] = {
         "user_intents": _read_intents, "bot_messages": _read_messages, "rails": _read_rails,
