@@ -6,14 +6,16 @@ file costs no more than a long one.
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from orchestrator.flows.nodes import ListNode, MapNode, Node, ScalarNode, resolve_plain
+from orchestrator.flows.problems import Problem, Report, did_you_mean
 
 MAX_CHARS = 1_000_000
 MAX_DEPTH = 60
@@ -23,273 +25,12 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """One thing wrong with a file. Lines and columns start at 1; `end` is (line, column) after the range."""
-
-    file: str
-    line: int
-    col: int
-    end: tuple[int, int]
-    code: str
-    message: str
-    suggestion: str | None = None
-    severity: str = "error"
-
-    def __str__(self) -> str:
-        """Return the one-line form of `mynah flows check`."""
-        hint = f"  did you mean {self.suggestion}?" if self.suggestion else ""
-        kind = "" if self.severity == "error" else f"{self.severity}: "
-        return f"{self.file}:{self.line}:{self.col}  {self.code}  {kind}{self.message}{hint}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the problem as JSON."""
-        return {
-            "file": self.file,
-            "line": self.line,
-            "col": self.col,
-            "end": list(self.end),
-            "code": self.code,
-            "message": self.message,
-            "suggestion": self.suggestion,
-            "severity": self.severity,
-        }
-
-
-def did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
-    """Return the candidate closest to `word`, or None when none is close."""
-    options = [c for c in candidates if isinstance(c, str)][:2000]
-    if not word or len(word) > 100:
-        return None
-    folded = {c.casefold(): c for c in reversed(options)}
-    if word.casefold() in folded and folded[word.casefold()] != word:
-        return folded[word.casefold()]
-    found = difflib.get_close_matches(word, options, n=1, cutoff=0.6)
-    return found[0] if found and found[0] != word else None
-
-
-@dataclass(slots=True, eq=False)
-class Node:
-    """Base of the tree. Positions start at 1; `end_*` is just after the node."""
-
-    file: str
-    line: int
-    col: int
-    end_line: int
-    end_col: int
-
-    def plain(self) -> Any:
-        """Return the value as plain Python data."""
-        raise NotImplementedError
-
-    @property
-    def kind(self) -> str:
-        """What the node is, for messages."""
-        raise NotImplementedError
-
-
-@dataclass(slots=True, eq=False)
-class ScalarNode(Node):
-    """A string, number, boolean or null. `text` is the string as written, `value` what it means (YAML 1.2 core)."""
-
-    text: str = ""
-    value: Any = None
-    style: str = ""
-    raw: str = ""
-
-    def plain(self) -> Any:
-        """Return the resolved value."""
-        return self.value
-
-    @property
-    def kind(self) -> str:
-        """What the node is, for messages."""
-        return {str: "text", bool: "true or false", int: "a number", float: "a number"}.get(type(self.value), "nothing")
-
-    def place(self, offset: int) -> tuple[int, int]:
-        """Return (line, column) of the character at `offset` of `text`."""
-        offset = max(0, min(offset, len(self.text)))
-        index = _raw_index(self.text, self.raw, self.style, offset)
-        before = self.raw[:index]
-        newlines = before.count("\n")
-        if newlines:
-            return self.line + newlines, index - before.rfind("\n")
-        return self.line, self.col + index
-
-
-@dataclass(slots=True, eq=False)
-class MapNode(Node):
-    """A mapping with its keys in order; of a double key the first stays."""
-
-    entries: dict[str, tuple[ScalarNode, Node]] = field(default_factory=dict)
-
-    def plain(self) -> dict[str, Any]:
-        """Return a dict of plain values."""
-        return {key: node.plain() for key, (_, node) in self.entries.items()}
-
-    @property
-    def kind(self) -> str:
-        """What the node is, for messages."""
-        return "a mapping"
-
-    def get(self, key: str) -> Node | None:
-        """Return the value of `key`, or None."""
-        found = self.entries.get(key)
-        return found[1] if found else None
-
-    def key(self, key: str) -> ScalarNode:
-        """Return the node of the key itself."""
-        return self.entries[key][0]
-
-    def __contains__(self, key: object) -> bool:
-        """Whether the key is there."""
-        return key in self.entries
-
-    def __iter__(self) -> Iterator[str]:
-        """Iterate over the keys in file order."""
-        return iter(self.entries)
-
-
-@dataclass(slots=True, eq=False)
-class ListNode(Node):
-    """A sequence."""
-
-    items: list[Node] = field(default_factory=list)
-
-    def plain(self) -> list[Any]:
-        """Return a list of plain values."""
-        return [item.plain() for item in self.items]
-
-    @property
-    def kind(self) -> str:
-        """What the node is, for messages."""
-        return "a list"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """One parsed file. `root` is None when the text is no YAML at all or empty."""
 
     file: str
     root: Node | None
     problems: tuple[Problem, ...]
-
-
-class Report:
-    """Collects problems; every part of the checker writes into one."""
-
-    def __init__(self) -> None:
-        """Start empty."""
-        self.problems: list[Problem] = []
-
-    def add(
-        self, node: Node, code: str, message: str, *, suggestion: str | None = None, severity: str = "error"
-    ) -> None:
-        """Note a problem of the whole node."""
-        self.problems.append(
-            Problem(
-                file=node.file,
-                line=node.line,
-                col=node.col,
-                end=(node.end_line, node.end_col),
-                code=code,
-                message=message,
-                suggestion=suggestion,
-                severity=severity,
-            )
-        )
-
-    def add_inside(
-        self,
-        node: ScalarNode,
-        start: int,
-        end: int,
-        code: str,
-        message: str,
-        *,
-        suggestion: str | None = None,
-        severity: str = "error",
-    ) -> None:
-        """Note a problem of the characters `start`…`end` of the node's text."""
-        line, col = node.place(start)
-        if end > start:
-            end_line, end_col = node.place(end - 1)
-            end_col += 1
-        else:
-            end_line, end_col = line, col
-        self.problems.append(
-            Problem(
-                file=node.file,
-                line=line,
-                col=col,
-                end=(end_line, end_col),
-                code=code,
-                message=message,
-                suggestion=suggestion,
-                severity=severity,
-            )
-        )
-
-    def sorted(self) -> list[Problem]:
-        """Return the problems by file and place, each once."""
-        seen = dict.fromkeys(self.problems)
-        return sorted(seen, key=lambda p: (p.file, p.line, p.col, p.code))
-
-
-_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_WORDS: dict[str, Any] = {
-    "": None,
-    "~": None,
-    "null": None,
-    "Null": None,
-    "NULL": None,
-    "true": True,
-    "True": True,
-    "TRUE": True,
-    "false": False,
-    "False": False,
-    "FALSE": False,
-}
-
-
-def resolve_plain(text: str) -> Any:
-    """Return what an unquoted scalar means: YAML 1.2 core, so `yes`, `on`, `12:30` and dates stay text."""
-    if text in _WORDS:
-        return _WORDS[text]
-    if len(text) <= 30:
-        if _INT.fullmatch(text):
-            return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
-        if _FLOAT.fullmatch(text):
-            return float(text)
-    return text
-
-
-def _raw_index(text: str, raw: str, style: str, offset: int) -> int:
-    """Return the index in `raw` (the source of a scalar) that `offset` of its value came from."""
-    at = 0
-    if style in ("'", '"'):
-        at = 1
-    elif style in ("|", ">"):
-        newline = raw.find("\n")
-        at = newline + 1 if newline >= 0 else len(raw)
-    for index, char in enumerate(text):
-        if not char.isspace():
-            while at < len(raw) and raw[at] != char and not (style == '"' and raw[at] == "\\"):
-                at += 1
-        if index == offset:
-            return min(at, max(0, len(raw) - 1)) if raw else 0
-        if style == '"' and at < len(raw) and raw[at] == "\\":
-            at += _escape_length(raw, at)
-        elif char.isspace():
-            at += 1 if at < len(raw) and raw[at] == char else 0
-        else:
-            at += 1
-    return min(at, len(raw))
-
-
-def _escape_length(raw: str, at: int) -> int:
-    kind = raw[at + 1 : at + 2]
-    return {"x": 4, "u": 6, "U": 10}.get(kind, 2)
 
 
 @dataclass(slots=True)
@@ -504,3 +245,18 @@ def read_source(path: Path, shown: str | None = None, read: Callable[[Path], byt
         )
         return Document(file=name, root=None, problems=(problem,))
     return parse_source(text, name)
+
+
+__all__ = [
+    "Document",
+    "ListNode",
+    "MapNode",
+    "Node",
+    "Problem",
+    "Report",
+    "ScalarNode",
+    "did_you_mean",
+    "parse_source",
+    "read_source",
+    "resolve_plain",
+]
