@@ -195,7 +195,7 @@ class ConversationRig:
             views=self.views,
             llm=ModelHost(self),
             make_brain=lambda: self.brain,
-            remake_brain=lambda: self.brain,
+            remake_brain=self.remake_brain,
             make_pipe=ReplyText,
             policy=self.policy,
             apology=lambda code, language: "sorry that did not work.",
@@ -212,6 +212,10 @@ class ConversationRig:
     def make_brain(self) -> Any:
         """Return the brain of the program; here one that says what it is told."""
         return ScriptedBrain(self)
+
+    def remake_brain(self) -> Any:
+        """Return the brain after a reload; here the same one."""
+        return self.brain
 
     def close(self, *, must_be_clean: bool = True) -> None:
         """End the program in order and check its record."""
