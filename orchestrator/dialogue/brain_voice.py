@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from orchestrator.contracts.dialogue import LlmUnavailable, Message
 from orchestrator.contracts.events import FlowActionRan, ObjectRef
+from orchestrator.dialogue.brain_base import TurnBase
 from orchestrator.dialogue.rails_port import ActionOutcome
 from orchestrator.dialogue.sentences import sentence
 from orchestrator.flows.model import ActionStep, Response
@@ -19,11 +20,6 @@ from orchestrator.tasks.commands import Command, parse_commands
 from orchestrator.tasks.processor import put_slot
 from orchestrator.tasks.settling import Spoken
 from orchestrator.tasks.speech import RunResult, Speech
-
-if TYPE_CHECKING:
-    pass
-
-from orchestrator.dialogue.brain_base import TurnBase
 
 
 class TurnVoice(TurnBase):
@@ -137,7 +133,10 @@ class TurnVoice(TurnBase):
         guard = self._guard()
         if guard is not None:
             passed = await guard(text)
-            return passed if passed is not None else rendered
+            # what an output rail made of it must still say something, and the same
+            if passed is None or not survives(rendered, passed, self._state.values().values(), self._turn.now):
+                return rendered
+            return passed if passed.strip() else rendered
         return text
 
     def _prompt(self, response: Response, rendered: str, names: Mapping[str, Any]) -> str:

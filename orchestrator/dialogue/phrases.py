@@ -102,11 +102,11 @@ _REPEAT_EN = frozenset(
     what was your question|what is the question|whats the question|pardon|pardon me|i beg your pardon|excuse me|come again|what did you say|
     what did you ask|what did you just say|what did you just ask|what|say again|once more|one more time|again|i didnt hear that|i didnt hear you|
     i didnt catch that|i didnt get that|i missed that|can you repeat|can you repeat that|could you repeat that|could you repeat the question|
-    can you repeat the question|sorry what|huh|say that again|whats that|what was that|i didnt understand|i dont understand the question|
+    can you repeat the question|sorry what|what do you mean|what does that mean|what do you mean by that|huh|say that again|whats that|what was that|i didnt understand|i dont understand the question|
     can you say that again|could you say that again""".replace("\n", "").replace("    ", "").split("|")
 )  # fmt: skip
 _REPEAT_ZH = frozenset(
-    ["重复", "重复一遍", "重复一下", "重复问题", "再问一遍", "再问一次", "再说一遍", "再说一次", "再讲一遍", "你再说一遍", "再说一下", "问题是什么", "你问什么", "你问的是什么", "你刚才问什么", "刚才问什么", "你刚才说什么", "你说什么", "什么问题", "没听清", "没听清楚", "我没听清", "我没听清楚", "没听到", "我没听到", "没听见", "没听懂", "我没听懂", "我没听见", "啥", "什么", "你说啥", "刚才说什么", "刚才的问题是什么", "问题再说一遍", "把问题再说一遍", "再来一遍", "重新问一遍", "重问", "刚刚问什么", "你刚刚问什么", "刚刚说什么", "你刚刚说什么"]
+    ["重复", "重复一遍", "重复一下", "重复问题", "再问一遍", "再问一次", "再说一遍", "再说一次", "再讲一遍", "你再说一遍", "再说一下", "问题是什么", "你问什么", "你问的是什么", "你刚才问什么", "刚才问什么", "你刚才说什么", "你说什么", "什么问题", "没听清", "没听清楚", "我没听清", "我没听清楚", "没听到", "我没听到", "没听见", "没听懂", "我没听懂", "什么意思", "你什么意思", "你是什么意思", "这是什么意思", "我没听见", "啥", "什么", "你说啥", "刚才说什么", "刚才的问题是什么", "问题再说一遍", "把问题再说一遍", "再来一遍", "重新问一遍", "重问", "刚刚问什么", "你刚刚问什么", "刚刚说什么", "你刚刚说什么"]
 )  # fmt: skip
 _RESUME_EN = re.compile(
     r"^(?:resume|continue|go on|carry on|proceed|back|go back|return|get back|lets get back|lets go back|lets continue|pick up|lets resume|lets return)"

@@ -21,10 +21,11 @@ from orchestrator.flows.model import CollectStep, FlowConfig, Slot
 from orchestrator.flows.slot_values import coerce
 from orchestrator.tasks.commands import Command
 from orchestrator.tasks.extraction.extract import Extraction, extract
-from orchestrator.tasks.extraction.words import CJK, fold_en, is_question
+from orchestrator.tasks.extraction.words import CJK, fold_en, is_hesitation, is_question
 from orchestrator.tasks.processor import current_step
 from orchestrator.tasks.state import State
 
+_FIRST = ("first", "former", "前面", "前者", "头一个")
 _YES_NO = Slot(id="answer", type="boolean")
 
 
@@ -126,8 +127,12 @@ class Understander:
             return hits[0]
         choices = Slot(id="which", type="integer")
         found = extract(choices, re.sub(r"第", "", text), now=self.now) if len(text) < 30 and len(flows) > 1 else None
-        match = re.search(r"\b(first|second|third|last)\b", fold_en(text))
-        index = {"first": 1, "second": 2, "third": 3, "last": len(flows)}.get(match[1]) if match else None
+        match = re.search(r"\b(first|former|second|third|last|latter)\b", fold_en(text)) or re.search(
+            r"(前面|前者|头一个|最后|后面|后者)", text
+        )
+        index = None
+        if match is not None:
+            index = {"second": 2, "third": 3}.get(match[1], 1 if match[1] in _FIRST else len(flows))
         if index is None and found is not None and found.is_strict:
             index = int(found.value)
         return flows[index - 1] if index is not None and 1 <= index <= len(flows) else None
@@ -266,7 +271,7 @@ class Understander:
         if not slot.is_free_text:
             return self.loose(text)
         value = free_text(text)
-        if not value:
+        if not value or is_hesitation(value):
             return None
         return Decision(commands=(Command(name="set_slots", slots={slot.id: value}),))
 

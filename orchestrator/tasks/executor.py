@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from orchestrator.contracts.events import FlowActionRan, FlowSlotChanged, Payload
+from orchestrator.contracts.events import FlowActionRan, FlowSlotChanged
 from orchestrator.flows.model import ActionStep, CallStep, CollectStep, Flow, Links, Response, SetSlotsStep, Step
 from orchestrator.flows.slot_values import coerce
+from orchestrator.tasks.acting import Acting
 from orchestrator.tasks.asking import Asking
+from orchestrator.tasks.executor_host import ExecutorHost
 from orchestrator.tasks.processor import (
     MAX_TRAIL,
     Setting,
@@ -19,61 +21,11 @@ from orchestrator.tasks.processor import (
     put_slot,
     system_run,
 )
-from orchestrator.tasks.speech import RunResult, Speech
+from orchestrator.tasks.speech import Speech
 from orchestrator.tasks.state import State, SystemRun, Task
 
 MAX_STEPS = 100
 MAX_VISITS = 10
-MAX_RETRIES = 2
-
-
-class ExecutorHost(Protocol):
-    """What the executor needs of the turn."""
-
-    @property
-    def language(self) -> str | None:
-        """The language to talk in."""
-        ...
-
-    def names(self, context: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-        """Return the names of conditions and texts."""
-        ...
-
-    async def speak_response(self, speech: Speech, names: Mapping[str, Any]) -> bool:
-        """Say it; False when it could not be said (a model is missing and there is no text)."""
-        ...
-
-    async def say_sentence(self, key: str, **values: Any) -> None:
-        """Say one of the engine's own sentences."""
-        ...
-
-    async def run_task_action(self, step: ActionStep, args: Mapping[str, Any], key: str) -> RunResult:
-        """Run an action."""
-        ...
-
-    def confirmation_for(self, action: str, args: Mapping[str, Any]) -> str | None:
-        """Return the question to ask before an action, None when it needs none."""
-        ...
-
-    def emit(self, payload: Payload) -> None:
-        """Put a fact into the events file."""
-        ...
-
-    def trace(self, text: str) -> None:
-        """Note something for the author."""
-        ...
-
-    async def commit_effects(self) -> None:
-        """Store what must not wait for the end of the answer."""
-        ...
-
-    def fail(self, part: str, message: str) -> None:
-        """Mark the turn as failed with a spoken error."""
-        ...
-
-    def visited(self, flow: str, step: str, target: str | None) -> None:
-        """Record a step and the way out of it, for coverage."""
-        ...
 
 
 class Executor:
@@ -88,6 +40,7 @@ class Executor:
         self.host = host
         self.offer_due = offer_due
         self.asking = Asking(self)
+        self.acting = Acting(self)
         self.ask = ask
         self.ask_place = state.active.place if state.active is not None and ask != "repeat" else None
         self.visits: dict[str, int] = {}
@@ -120,7 +73,7 @@ class Executor:
         self.state.system = None
         self.state.queue.clear()
         if self.state.active is not None:
-            await self._cancel("bounds")
+            await self.cancel("bounds")
             self.state.queue.clear()
         else:
             await self.host.say_sentence("bounds")
@@ -156,12 +109,12 @@ class Executor:
             ok = speech is None or await self.host.speak_response(speech, names)
             self.host.emit(FlowActionRan(name=step.action, outcome="ok" if ok else "failed"))
         else:
-            args = self._args(step, names)
+            args = self.args_of(step, names)
             result = await self.host.run_task_action(
                 step, args, f"{self.state.origin}:{run.flow}:{self.state.turn}:{step.id}"
             )
             ok = result.ok
-            self._take_updates(result.slot_updates)
+            self.take_updates(result.slot_updates)
         if not ok:
             self.state.system = None if step.on_error is None else run
             if step.on_error is not None:
@@ -189,18 +142,18 @@ class Executor:
     async def _task_step(self, task: Task) -> bool:
         step = current_step(self.state, self.setting.config)
         if step is None:
-            await self._cancel("gone")
+            await self.cancel("gone")
             return False
         if self.asked == task.place and isinstance(step, CollectStep):
             return True
         if self._too_often(task.place):
-            await self._cancel("bounds")
+            await self.cancel("bounds")
             return False
         self._note_trail(task)
         if isinstance(step, CollectStep):
             return await self.asking.collect(task, step)
         if isinstance(step, ActionStep):
-            return await self._action(task, step)
+            return await self.acting.run(task, step)
         if isinstance(step, SetSlotsStep):
             self._write_slots(step, self.host.names())
             await self.move(task, step)
@@ -226,7 +179,7 @@ class Executor:
         goal = target if target is not None else self.follow(step.links, self.host.names())
         self.host.visited(task.flow, step.id, goal)
         if flow is None or goal is None or goal not in flow.steps:
-            await self._cancel("nowhere")
+            await self.cancel("nowhere")
             return
         task.step = goal
         task.open = False
@@ -249,7 +202,7 @@ class Executor:
     async def _call(self, task: Task, step: CallStep) -> None:
         flow = self.setting.config.flow(step.flow)
         if flow is None or len(task.stack) >= 10:
-            await self._cancel("nowhere")
+            await self.cancel("nowhere")
             return
         self.host.visited(task.flow, step.id, None)
         task.stack.append([task.flow, task.step])
@@ -263,7 +216,7 @@ class Executor:
             task.flow, task.step = task.stack.pop()
             step = current_step(self.state, self.setting.config)
             if step is None:
-                await self._cancel("gone")
+                await self.cancel("gone")
             else:
                 await self.move(task, step)
             return
@@ -303,7 +256,7 @@ class Executor:
             "system_task_started", {"started_flow_id": flow.id, "started_flow_name": name_of(self.setting, flow.id)}
         )
 
-    async def _cancel(self, reason: str) -> None:
+    async def cancel(self, reason: str) -> None:
         """Cancel the active task with a spoken sentence."""
         task = self.state.active
         if task is None:
@@ -380,14 +333,16 @@ class Executor:
             )
         )
 
-    def _take_updates(self, updates: Mapping[str, Any]) -> None:
+    def take_updates(self, updates: Mapping[str, Any]) -> None:
+        """Write the slots an action set."""
         for slot_id, value in updates.items():
             if slot_id not in self.setting.config.slots:
                 self.host.trace(f"an action set {slot_id!r}, which is no slot")
             else:
                 self.write(slot_id, value, "action", clears=value is None)
 
-    def _args(self, step: ActionStep, names: Mapping[str, Any]) -> dict[str, Any]:
+    def args_of(self, step: ActionStep, names: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a step gives its action."""
         if step.reference is not None:
             value = step.reference.evaluate(names).value
             return dict(value) if isinstance(value, Mapping) else {}
@@ -397,102 +352,3 @@ class Executor:
         for trace in traces:
             self.host.trace(f"{step.id}: {trace}")
         return dict(value) if isinstance(value, Mapping) else {}
-
-    async def _action(self, task: Task, step: ActionStep) -> bool:
-        names = self.host.names()
-        if step.action == "action_listen":
-            if self.asked == task.place:
-                return True
-            if task.answered:
-                await self.move(task, step)
-                return False
-            self.asked = task.place
-            task.open = True
-            return True
-        if step.action == "action_response":
-            return await self._respond(task, step, names)
-        place = task.place
-        args = self._args(step, names)
-        if self._was_done_otherwise(task, args):
-            task.runs[place] = 1
-            task.rerun[place] = "ask"
-        allowed = task.rerun.get(place)
-        if allowed == "no":
-            task.rerun.pop(place, None)
-            self.host.emit(FlowActionRan(name=step.action, outcome="skipped"))
-            declined = place not in task.done and step.on_error is not None
-            await self.move(task, step, step.on_error if declined else None)
-            return False
-        if allowed != "yes" and self._must_ask(task, step, args, allowed):
-            return False
-        result = await self.host.run_task_action(step, args, f"{task.uid}:{place}:{task.runs.get(place, 0)}")
-        if not result.ok:
-            await self._failed(task, step, result)
-            return False
-        task.runs[place] = task.runs.get(place, 0) + 1
-        task.failures.pop(place, None)
-        task.rerun.pop(place, None)
-        if result.label is not None:
-            task.done[place] = result.label
-            task.done_args[place] = args
-        self._take_updates(result.slot_updates)
-        await self.move(task, step)
-        if result.label is not None:
-            await self.host.commit_effects()
-        return False
-
-    def _was_done_otherwise(self, task: Task, args: Mapping[str, Any]) -> bool:
-        """Whether a turn that was undone, because the user went on talking, did this with other arguments."""
-        place = task.place
-        undone = place in task.done and not task.runs.get(place) and place not in task.rerun
-        return undone and task.done_args.get(place, args) != args
-
-    def _must_ask(self, task: Task, step: ActionStep, args: Mapping[str, Any], allowed: str | None) -> bool:
-        """Ask before an action runs again after a correction, or before one that wants a yes."""
-        place = task.place
-        if allowed == "ask":
-            context = {"done": task.done.get(place, step.action), "slot_name": None, "slot_label": None}
-            if self.enter_system("system_confirm_again", context):
-                self.state.pending = {"kind": "confirm_action", "place": place}
-                return True
-            return False
-        question = self.host.confirmation_for(step.action, args)
-        if question is not None and self.enter_system(
-            "system_confirm_action", {"action": step.action, "question": question}
-        ):
-            self.state.pending = {"kind": "confirm_action", "place": place}
-            return True
-        return False
-
-    async def _respond(self, task: Task, step: ActionStep, names: Mapping[str, Any]) -> bool:
-        if step.response is not None:
-            speech: Speech | None = Speech(response=step.response, interruptible=step.response.interruptible)
-        else:
-            value = step.reference.evaluate(names).value if step.reference is not None else None
-            speech = self.asking.speech_of(value, None, None)
-        self.in_flight = (task.uid, task.place)
-        ok = speech is not None and await self.host.speak_response(speech, names)
-        self.in_flight = None
-        self.host.emit(FlowActionRan(name=step.action, outcome="ok" if ok else "failed"))
-        if ok:
-            task.failures.pop(task.place, None)
-            await self.move(task, step)
-        else:
-            await self._failed(task, step, RunResult(ok=False, slot_updates={}, error="no text"))
-        return False
-
-    async def _failed(self, task: Task, step: ActionStep, result: RunResult) -> None:
-        self.host.trace(f"{task.place}: {step.action} failed: {result.error}")
-        if step.on_error is not None:
-            task.failures.pop(task.place, None)
-            await self.move(task, step, step.on_error)
-            return
-        count = task.failures.get(task.place, 0) + 1
-        task.failures[task.place] = count
-        if count > MAX_RETRIES:
-            await self._cancel("errors")
-            return
-        self.halted = True
-        self.host.fail(step.action, result.error or "failed")
-        if not self.enter_system("system_internal_error", {"part": step.action, "recoverable": True}):
-            await self.host.say_sentence("error", name=step.action)

@@ -234,7 +234,7 @@ def _merge_report(into: TurnReport, more: TurnReport) -> None:
 class Runner:
     """Runs tests. `folder` is the flow folder, `shipped` the text of the shipped system flows by file name.
 
-    A file named by a test that is not in `folder` is looked for in `fallback`.
+    A file named by a test is looked for in `folder`, beside the test file, and in `fallback`.
     """
 
     folder: Path
@@ -250,16 +250,20 @@ class Runner:
         if test.files is None:
             layers.append(Layer.of_folder(self.folder, shown=self.shown))
         elif test.files:
-            layers.append(Layer(documents=tuple(self._document(name) for name in test.files)))
+            layers.append(Layer(documents=tuple(self._document(name, test.file) for name in test.files)))
         if test.config is not None:
             layers.append(Layer.of_node(test.config))
         return load_config(layers)
 
-    def _document(self, name: str) -> Document:
-        if name in self.shipped and not (self.folder / name).exists():
-            return parse_source(self.shipped[name], name)
-        if self.fallback is not None and not (self.folder / name).exists() and (self.fallback / name).exists():
-            return read_source(self.fallback / name, name)
+    def _document(self, name: str, test_file: str) -> Document:
+        if not (self.folder / name).is_file():
+            beside = Path(test_file).parent / name
+            if test_file and beside.is_file():
+                return read_source(beside, str(beside))
+            if name in self.shipped:
+                return parse_source(self.shipped[name], name)
+            if self.fallback is not None and (self.fallback / name).is_file():
+                return read_source(self.fallback / name, name)
         return read_source(self.folder / name, f"{self.shown}/{name}" if self.shown else str(self.folder / name))
 
     async def run(self, test: TestCase) -> TestResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -86,8 +86,9 @@ def _judge(slot: Slot, text: str, now: datetime) -> Extraction | None:
             return None
         return Extraction(value=answer.value, is_strict=answer.is_strict, rest=answer.rest)
     normal = digits_for_numerals(text) if chinese else digits_for_words(text)
+    hits: Iterable[Hit]
     if slot.type == "choice":
-        hits = find_choices(slot, text, normal)
+        hits = _meant(find_choices(slot, text, normal), text)
     elif slot.pattern is not None:
         hits = find_pattern(slot, text, normal)
     else:
@@ -98,6 +99,8 @@ def _judge(slot: Slot, text: str, now: datetime) -> Extraction | None:
             distinct.append(hit)
     if not distinct:
         return None
+    if len(distinct) > 1 and slot.type in ("integer", "number"):
+        distinct = _without_moments(distinct, normal, now, chinese)
     if len(distinct) > 1:
         corrected = _corrected(distinct, normal)
         if corrected is None:
@@ -106,6 +109,19 @@ def _judge(slot: Slot, text: str, now: datetime) -> Extraction | None:
     hit = distinct[0]
     base = text if slot.type == "choice" or slot.pattern is not None else normal
     return _with_residue(slot, hit, base, chinese)
+
+
+def _without_moments(hits: list[Hit], normal: str, now: datetime, chinese: bool) -> list[Hit]:
+    """Drop numbers that belong to a time or a length: "for four at half past seven"."""
+    found = (*times_in(normal, now, chinese=chinese), *durations_in(normal, now, chinese=chinese))
+    # "for four" may be a time, beside another one it is a number
+    taken = [(a, b) for hit in found for a, b in hit.spans if not normal[a:b].startswith("for ")]
+
+    def belongs(hit: Hit) -> bool:
+        start, end = hit.spans[0]
+        return any(a <= start and end <= b and b - a > end - start for a, b in taken)
+
+    return [hit for hit in hits if not belongs(hit)] or hits
 
 
 def _with_residue(slot: Slot, hit: Hit, base: str, chinese: bool) -> Extraction:
@@ -182,17 +198,40 @@ def _label_words(slot: Slot) -> frozenset[str]:
     return frozenset(words)
 
 
+_REFUSED = re.compile(
+    r"(?:\b(?:not|no|never|but|except|without|don'?t want|do not want|don'?t like)(?: (?:the|a|an|for|by))* ?"
+    r"|不要|不是|别|除了|不喜欢|不想要)$"
+)
+
+
+def _meant(hits: Iterator[Hit], text: str) -> list[Hit]:
+    """Leave out choices that are refused: "anything but red"."""
+    folded = text.casefold()
+    return [
+        hit
+        for hit in hits
+        if not _REFUSED.search(folded[: hit.spans[0][0]]) or re.search(r"\bno $", folded[: hit.spans[0][0]])
+    ]
+
+
+_REPLACES = re.compile(
+    r"\b(?:no|sorry|wait|actually|rather|i mean|make that|make it)\b"
+    r"|不对|不是|不不|等等|说错了|还是|哦不|啊不|后来|那就|改成|换成|算了|[,，。]不[,，。]"
+)
+_UNDECIDED = re.compile(r"还是.*(?:呢|吗|[?？])|纠结|拿不定|选哪")
+
+
 def _corrected(hits: list[Hit], normal: str) -> Hit | None:
     """Of two values take the last if the words between take the first one back ("3 no 4")."""
-    ordered = sorted(hits, key=lambda h: h.spans[0][0])
+    ordered = sorted(hits, key=lambda h: h.spans[-1][0])
     first, last = ordered[0], ordered[-1]
-    between = normal[first.spans[-1][1] : last.spans[0][0]]
-    if re.search(
-        r"\b(?:no|sorry|wait|actually|rather|i mean|make that|make it)\b|不对|不是|不不|等等|说错了|还是|哦不", between
-    ):
+    between = normal[first.spans[-1][1] : last.spans[-1][0]]
+    if _UNDECIDED.search(normal):
+        return None
+    if _REPLACES.search(between):
         return last
-    before = normal[max(0, first.spans[0][0] - 6) : first.spans[0][0]]
-    if len(ordered) == 2 and re.search(r"\bnot (?:at |on |for )?$|不是$|不要$|别$", before):
+    before = normal[max(0, first.spans[0][0] - 12) : first.spans[0][0]]
+    if len(ordered) == 2 and re.search(r"\b(?:not|no|never)(?: (?:the|a|an|at|on|for|in))* ?$|不是$|不要$|别$", before):
         return last
     return None
 

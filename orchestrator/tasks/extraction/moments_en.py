@@ -83,6 +83,15 @@ def _in_units(match: re.Match[str], today: date) -> date | None:
     return today + timedelta(days=int(count) * {"day": 1, "week": 7, "fortnight": 14}[unit.rstrip("s")])
 
 
+def _ago(match: re.Match[str], today: date) -> date | None:
+    count = 1 if match["n"] in ("a", "an") else int(match["n"])
+    return (
+        today - timedelta(days=count * {"day": 1, "week": 7, "fortnight": 14}[match["unit"].rstrip("s")])
+        if count < 5000
+        else None
+    )
+
+
 _RULES: list[tuple[str, Callable[[re.Match[str], date], date | None]]] = [
     (r"(?P<y>\d{4}) ?[-/] ?(?P<m>\d{1,2}) ?[-/] ?(?P<d>\d{1,2})\b", _iso),
     (r"(?:the )?day after tomorrow", lambda m, t: t + timedelta(days=2)),
@@ -94,6 +103,14 @@ _RULES: list[tuple[str, Callable[[re.Match[str], date], date | None]]] = [
     (r"(?:a|1) week (?:from (?:today|now))|today week", lambda m, t: t + timedelta(days=7)),
     (r"(?:a|1) week from tomorrow", lambda m, t: t + timedelta(days=8)),
     (r"tomorrow|tmrw|tmr", lambda m, t: t + timedelta(days=1)),
+    (rf"last (?P<wd>{_WD})\b", lambda m, t: t - timedelta(days=(t.weekday() - _WEEKDAYS[m["wd"]] - 1) % 7 + 1)),
+    (r"(?P<n>a|an|\d+) (?P<unit>days?|weeks?|fortnights?) ago\b", lambda m, t: _ago(m, t)),
+    (rf"(?P<n>\d{{1,2}}) weeks? (?:from|after) (?:on )?(?P<wd>{_WD})\b",
+     lambda m, t: weekday_after(t, _WEEKDAYS[m["wd"]]) + timedelta(weeks=int(m["n"]))),
+    (rf"(?:the )?(?:last day|end) of (?P<month>{_MO})\b",
+     lambda m, t: month_end(t, (_MONTHS[m["month"]] - t.month) % 12)),
+    (r"april fool'?s?(?: day)?", lambda m, t: month_day(t, 4, 1)),
+    (r"not tomorrow ?,? (?:but )?the day after", lambda m, t: t + timedelta(days=2)),
     (r"yesterday", lambda m, t: t - timedelta(days=1)),
     (r"today|tonight|this (?:morning|afternoon|evening)", lambda m, t: t),
     (rf"(?P<which>this coming |this |next |on |coming )?(?P<wd>{_WD})\b(?P<weeks> week)?", _weekday),
@@ -126,8 +143,9 @@ def find_dates(text: str, today: date) -> Iterator[FoundDate]:
             if any(match.start() < end and start < match.end() for start, end in taken):
                 continue
             day = handler(match, today)
+            # "February 30" is no day, and no shorter reading of it either
+            taken.append(match.span())
             if day is not None:
-                taken.append(match.span())
                 yield FoundDate(span=match.span(), day=day)
 
 
@@ -150,6 +168,8 @@ _TIME_RULES = [
     re.compile(rf"(?<!\w)(?:(?P<pre>in the morning|in the afternoon|in the evening|this morning|this afternoon|this evening|tonight|tomorrow morning|tomorrow afternoon|tomorrow evening|tomorrow night|morning|afternoon|evening|night),? )(?:at |around |about )?(?P<h>\d{{1,2}})(?: ?[: ] ?(?P<m>[0-5]\d))?(?![\d.:/]|th)(?:{_OCLOCK})?"),
     re.compile(r"(?<!\w)(?:at|around|about|by|until|till|for|from|before|after|make it|say) (?P<h>\d{1,2})(?! ?(?:minutes?|mins?|hours?|hrs?|seconds?|secs?|days?|weeks?|months?|years?|%|percent|people|th))(?![\d.:/]|th)(?: sharp)?"),
     re.compile(r"^(?P<h>\d{1,2})$"),
+    re.compile(r"^(?P<h>\d{1,2})(?=,? (?:no|wait|sorry|actually|make it|make that|i mean)\b)"),
+    re.compile(r"(?:(?<=\bno )|(?<=wait )|(?<=sorry )|(?<=actually )|(?<=make it )|(?<=make that )|(?<=i mean )|(?<=\bno, )|(?<=wait, )|(?<=sorry, ))(?P<h>\d{1,2})$"),
 ]  # fmt: skip
 
 

@@ -60,6 +60,7 @@ _RULES: list[tuple[str, Callable[[re.Match[str], date], date | None]]] = [
     (r"明天|明儿个?|明日|明(?=[早晚])", lambda m, t: t + timedelta(days=1)),
     (r"今天|今儿个?|今日|今(?=[早晚夜])|当天", lambda m, t: t),
     (r"昨天|昨日|昨晚", lambda m, t: t - timedelta(days=1)),
+    (r"大前天", lambda m, t: t - timedelta(days=3)),
     (r"前天", lambda m, t: t - timedelta(days=2)),
     (rf"(?P<n>下+)个?{_WEEK}{_WD}", lambda m, t: weekday_in_week(t, _day(m), len(m["n"]))),
     (rf"(?:这个?|本){_WEEK}{_WD}", lambda m, t: weekday_in_week(t, _day(m), 0)),
@@ -76,6 +77,14 @@ _RULES: list[tuple[str, Callable[[re.Match[str], date], date | None]]] = [
     (r"(?P<n>\d+)个月(?:之|以)?后",
      lambda m, t: in_month(t, int(m["n"]), min(t.day, month_end(t, int(m["n"])).day)) if int(m["n"]) < 600 else None),
     (rf"下个?{_WEEK}(?![一二三四五六日天末])", lambda m, t: t + timedelta(days=7)),
+    (r"(?P<n>\d+)天(?:之|以)?前", lambda m, t: _ahead(t, -int(m["n"]))),
+    (r"(?P<n>\d+)个?(?:星期|周|礼拜)(?:之|以)?前", lambda m, t: _ahead(t, -7 * int(m["n"]))),
+    (r"愚人节", lambda m, t: month_day(t, 4, 1)),
+    (r"妇女节|三八节", lambda m, t: month_day(t, 3, 8)),
+    (r"教师节", lambda m, t: month_day(t, 9, 10)),
+    (r"(?P<m>\d{1,2})月(?:份的?)?(?:底|末|的?最后1天)", lambda m, t: _month_end(t, int(m["m"]))),
+    (r"(?:这个?|本)月(?:的)?最后1天", lambda m, t: month_end(t)),
+    (r"下个?月(?:的)?最后1天", lambda m, t: month_end(t, 1)),
     (r"元旦|新年第一天", lambda m, t: month_day(t, 1, 1)),
     (r"劳动节|五一(?!\d)", lambda m, t: month_day(t, 5, 1)),
     (r"国庆节?", lambda m, t: month_day(t, 10, 1)),
@@ -90,8 +99,12 @@ _RULES: list[tuple[str, Callable[[re.Match[str], date], date | None]]] = [
 _COMPILED = [(re.compile(pattern), handler) for pattern, handler in _RULES]
 
 
+def _month_end(today: date, month: int) -> date | None:
+    return month_end(today, (month - today.month) % 12) if 1 <= month <= 12 else None
+
+
 def _ahead(today: date, days: int) -> date | None:
-    return today + timedelta(days=days) if days < 5000 else None
+    return today + timedelta(days=days) if abs(days) < 5000 else None
 
 
 def find_dates(text: str, today: date) -> Iterator[FoundDate]:
@@ -102,15 +115,16 @@ def find_dates(text: str, today: date) -> Iterator[FoundDate]:
             if any(match.start() < end and start < match.end() for start, end in taken):
                 continue
             day = handler(match, today)
+            # "February 30" is no day, and no shorter reading of it either
+            taken.append(match.span())
             if day is not None:
-                taken.append(match.span())
                 yield FoundDate(span=match.span(), day=day)
 
 
 _PART = r"(?P<part>凌晨|清晨|清早|大清早|早晨|早上|一早|早|上午|中午|正午|午后|下午|傍晚|晚上|夜里|夜晚|深夜|半夜|今晚|明晚|晚|AM|PM|am|pm)?的?(?:大概|大约)?"
 _TIME_RULES = [
-    re.compile(_PART + r"差(?P<less>\d{1,2}分?|1刻钟?)(?:钟)?(?:到)?(?P<h>\d{1,2})点(?:钟|整)?"),
-    re.compile(_PART + r"(?P<h>\d{1,2})点(?:钟)?差(?P<less>\d{1,2}分?|1刻)"),
+    re.compile(_PART + r"差(?P<less>1刻钟?|\d{1,2}分?)(?:钟)?(?:到)?(?P<h>\d{1,2})点(?:钟|整)?"),
+    re.compile(_PART + r"(?P<h>\d{1,2})点(?:钟)?差(?P<less>1刻钟?|\d{1,2}分?)"),
     re.compile(_PART + r"(?P<h>\d{1,2})[点时](?:钟|整)?过?(?:(?P<half>半)|(?P<quarter>[13])刻|零?(?P<m>\d{1,2})分?(?!钟|个|天|号))?"),
     re.compile(_PART + r"(?P<h>\d{1,2})[:：.](?P<m>[0-5]\d)(?::\d\d)?(?!\d)(?:\s?(?P<post>am|pm|AM|PM))?"),
     re.compile(r"(?P<word>中午|正午|午夜|半夜|零点|0点)"),

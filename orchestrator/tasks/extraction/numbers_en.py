@@ -37,7 +37,7 @@ _TENS = {
     "eighty": 80,
     "ninety": 90,
 }
-_SCALES = {"thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
+_SCALES = {"thousand": 1_000, "grand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 _ORDINALS = {
     "first": 1,
     "second": 2,
@@ -66,9 +66,13 @@ _TOKEN = re.compile(
 )
 
 
+_ISH = re.compile(rf"\b((?:{'|'.join([*_UNITS, *_TENS])})|\d+)(?:[ -]?ish)\b")
+
+
 def tokens_of(text: str) -> list[str]:
     """Return words, numbers and marks, folded, hyphens between words opened."""
     folded = text.casefold().replace("’", "'")
+    folded = _ISH.sub(r"\1", folded)
     folded = re.sub(r"(?<=[a-z])-(?=[a-z])", " ", folded)
     folded = re.sub(r"\b([ap])\.\s?m\b\.?", r"\1m", folded)
     folded = re.sub(r"(?<=\d)\s*([ap])\s?m\b", r" \1m", folded)
@@ -159,14 +163,23 @@ def _next_is(tokens: list[str], index: int, words: tuple[str, ...]) -> bool:
 
 
 def _scaled(match: re.Match[str]) -> str:
-    value = float(match[1]) * {"hundred": 100, **_SCALES}[match[2]]
-    return str(int(value)) if value == int(value) else str(value)
+    return _plain(float(match[1]) * {"hundred": 100, **_SCALES}[match[2]])
+
+
+def _plain(value: float) -> str:
+    return str(round(value)) if abs(value - round(value)) < 1e-6 else str(value)
 
 
 def _fractions(text: str) -> str:
+    text = re.sub(
+        r"\b(\d+) point (\d+?)((?:000){1,3})\b", lambda m: _plain(float(f"{m[1]}.{m[2]}") * 10 ** len(m[3])), text
+    )
+    text = re.sub(r"\bhalf (?:a )?(\d+(?:000)+)\b", lambda m: _plain(int(m[1]) / 2), text)
     text = re.sub(r"\b(\d+) point ((?:\d+ ?)+)(?=\D|$)", lambda m: f"{m[1]}.{m[2].replace(' ', '')} ", text)
-    text = re.sub(r"\b(?:oh|o) (?=\d\b)", "0", text)
-    text = re.sub(r"\b(\d+\.\d+) (hundred|thousand|million|billion)\b", _scaled, text)
+    text = re.sub(r"\b(?:oh|o)\b(?=(?: (?:oh|o))* \d+\b)|(?<=\d )(?:oh|o)\b(?!['’])", "0", text)
+    text = re.sub(r"\b0 (?=\d\b)(?<!\d 0 )", "0", text)
+    text = re.sub(r"\b(double|triple) (\d)\b", lambda m: " ".join(m[2] * (2 if m[1] == "double" else 3)), text)
+    text = re.sub(r"\b(\d+\.\d+) (hundred|thousand|grand|million|billion)\b", _scaled, text)
     text = re.sub(r"\b(\d+) (dozen)\b", lambda m: str(int(m[1]) * 12), text)
     text = re.sub(r"\b(?:a )?couple of\b|\ba couple\b", "2", text)
     text = re.sub(r"\bhalf a (12)\b", "6", text)

@@ -6,13 +6,17 @@ import re
 import unicodedata
 
 _DIGITS = {c: i for i, c in enumerate("零一二三四五六七八九")} | {
-    "〇": 0, "两": 2, "俩": 2, "幺": 1, "壹": 1, "贰": 2, "叁": 3, "肆": 4, "伍": 5, "陆": 6, "柒": 7, "捌": 8, "玖": 9,
+    "〇": 0,
+    "两": 2, "俩": 2, "仨": 3, "幺": 1, "壹": 1, "贰": 2, "叁": 3, "肆": 4, "伍": 5, "陆": 6, "柒": 7, "捌": 8, "玖": 9,
 }  # fmt: skip
 _UNITS = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1_000, "仟": 1_000}
 _LARGE = {"万": 10_000, "萬": 10_000, "亿": 100_000_000, "億": 100_000_000}
 _CHARS = "".join(_DIGITS) + "".join(_UNITS) + "".join(_LARGE)
 _NUMERAL = re.compile(
     rf"(?:\d+(?:\.\d+)?)?[{_CHARS}]+(?:点[{''.join(_DIGITS)}]+(?![{''.join(_DIGITS)}\s]*[分十刻半]))?"
+)
+_FESTIVALS = re.compile(
+    r"(?<![\d.周星期礼拜第零一二三四五六七八九十百千万年月点])([五六十])一(?=吧|假|长假|劳动|儿童|国庆|那天|当天|前|后|的时候|出发|放假|去|回)"
 )
 _NOT_NUMERALS = re.compile(
     r"一下子?|一些|一起|一样|一定|一直|一般|一边|一会儿?|万一|第一次|千万|百分之|(?<![差零一二三四五六七八九])十分(?!钟|后|之|到)|一共|统一|唯一|三心二意|乱七八糟|星期[一二三四五六]|礼拜[一二三四五六]|周[一二三四五六](?!年)"
@@ -87,14 +91,33 @@ def digits_for_numerals(text: str) -> str:
         return f"\ue000{chr(0xE100 + len(protected) - 1)}"
 
     text = text.replace("零下", "负")
+    text = _FESTIVALS.sub(lambda m: {"五": "劳动节", "六": "儿童节", "十": "国庆节"}[m[1]], text)
+    text = re.sub(r"半打", "6个", re.sub(r"([一两二三四五六七八九十])打(?![电折车开字听算])", _dozens, text))
     text = _NOT_NUMERALS.sub(hide, text)
     text = _NUMERAL.sub(_digits, text)
     text = re.sub(r"(?:负|零下|0下)(?=\d)", "-", text)
     return re.sub("\ue000([\ue100-\uf8ff])", lambda m: protected[ord(m[1]) - 0xE100], text)
 
 
+def _dozens(match: re.Match[str]) -> str:
+    return f"{int(parse(match[1]) or 1) * 12}个"
+
+
+_ABOUT = re.compile(r"[一二两三四五六七八][二三四五六七八九]")
+_COUNTED = re.compile(r"[个天次人位点分秒年月周岁斤块本张件杯条瓶种]|小时|星期|礼拜|号")
+
+
+def _is_about(text: str, following: str) -> bool:
+    """Whether it is a range, as in 三四个: "three or four" is no number."""
+    if not _ABOUT.fullmatch(text) or not _COUNTED.match(following):
+        return False
+    return _DIGITS[text[1]] - _DIGITS[text[0]] == 1
+
+
 def _digits(match: re.Match[str]) -> str:
     text = match[0]
+    if _is_about(text, match.string[match.end() :]):
+        return text
     value = parse(text)
     if value is None:
         return _split_digits(text)

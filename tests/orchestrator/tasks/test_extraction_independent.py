@@ -1,0 +1,88 @@
+"""Typed answers in phrases of independent writers, through the rules the app understands an answer with.
+
+`dev` phrases are those the extractor was mended by; `test` phrases were run once, afterwards: the floors below are what
+was measured then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from orchestrator_flow_support import dumped, sound
+
+from orchestrator.dialogue.understanding import Understander
+from orchestrator.flows.model import FlowConfig
+from orchestrator.tasks.extraction.extract import extract
+from orchestrator.tasks.state import State, Task
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+Phrase = Mapping[str, Any]
+
+
+@lru_cache
+def phrases(language: str) -> tuple[Phrase, ...]:
+    text = (DATA / f"extraction_independent_{language}.yml").read_text(encoding="utf-8")
+    return tuple(yaml.safe_load(text))
+
+
+@lru_cache
+def config_of(kind: str, choices: tuple[str, ...], pattern: str | None) -> FlowConfig:
+    """Return a flow that asks for one slot."""
+    slot: dict[str, Any] = {"type": kind}
+    if choices:
+        slot["choices"] = list(choices)
+    if pattern:
+        slot["pattern"] = pattern
+    steps = [
+        {"id": "start", "type": "start", "next": "ask"},
+        {"id": "ask", "type": "collect", "slot_name": "x", "response": "?", "next": "end"},
+        {"id": "end", "type": "end"},
+    ]
+    return sound(dumped({"slots": {"x": slot}, "flows": {"f": {"name": "f", "steps": steps}}})).config
+
+
+def value_of(phrase: Phrase, language: str) -> Any:
+    """Return what the app gives the slot: by the open question, or out of a sentence nobody asked for."""
+    config = config_of(phrase["type"], tuple(phrase.get("choices") or ()), phrase.get("pattern"))
+    now = datetime.fromisoformat(str(phrase["now"]))
+    text = phrase["text"]
+    if phrase["question"] is None:
+        found = extract(config.slots["x"], text, now=now, language=language)
+        return found.value if found is not None else None
+    state = State(active=Task(uid="1", root="f", flow="f", step="ask", open=True))
+    understander = Understander(config, state, now, language)
+    decision = understander.rules(text) or understander.typed(text) or understander.free(text)
+    for command in decision.commands if decision is not None else ():
+        if command.name == "set_slots":
+            return command.slots.get("x")
+    return None
+
+
+def is_same(phrase: Phrase, got: Any, wanted: Any) -> bool:
+    if got is None or wanted is None or isinstance(got, bool) or isinstance(wanted, bool):
+        return got is wanted
+    if isinstance(got, str) and isinstance(wanted, str):
+        if phrase["type"] in ("text", "any") and not phrase.get("pattern"):
+            return got.casefold().strip(" .。!！?？") == wanted.casefold().strip(" .。!！?？")
+        return got.casefold() == wanted.casefold() if phrase.get("pattern") else got == wanted
+    return bool(got == wanted)
+
+
+def is_right(phrase: Phrase, got: Any) -> bool:
+    return any(is_same(phrase, got, wanted) for wanted in (phrase["expected"], *(phrase.get("also_ok") or ())))
+
+
+def misses(language: str, part: str) -> tuple[list[str], int]:
+    """Return what came out otherwise than wanted of one half, and how many phrases it has."""
+    chosen = [p for p in phrases(language) if p["set"] == part]
+    wrong = [
+        f"{p['id']} {p['type']} {p['text']!r}: {got!r}, not {p['expected']!r}"
+        for p in chosen
+        if not is_right(p, got := value_of(p, language))
+    ]
+    return wrong, len(chosen)
