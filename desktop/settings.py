@@ -103,9 +103,15 @@ class Settings:
     thinking_cue: bool = _setting(False, "boolean", "a short sound when an answer takes more than a second")
     subtitles: bool = _setting(True, "boolean", "show subtitles")
     subtitle_size_pt: float = _setting(18.0, "number", "size of subtitles", minimum=8, maximum=72)
+    subtitle_font: str | None = _setting(None, "text_or_none", "font family of subtitles")
+    subtitle_contrast: str = _setting("normal", "choice", "contrast of subtitles", choices=("normal", "high"))
     theme: str = _setting("auto", "choice", "colours of the window", choices=("auto", "light", "dark"))
     reduced_motion: bool = _setting(False, "boolean", "keep still what need not move")
     always_on_top: bool = _setting(False, "boolean", "keep the window above others")
+    avatar: str | None = _setting(None, "text_or_none", "character: the folder of an avatar pack, none the persona's")
+    companion_click_through: bool = _setting(False, "boolean", "clicks on the companion go to what is behind it")
+    global_talk_key: str | None = _setting(None, "text_or_none", "key to talk outside the window, like Ctrl+Alt+Space")
+    global_stop_key: str | None = _setting(None, "text_or_none", "key to stop outside the window, like Ctrl+Alt+S")
     session_idle_min: float = _setting(
         30.0, "number", "a new conversation begins after so many minutes of silence", minimum=1, maximum=10080
     )

@@ -26,7 +26,11 @@ from orchestrator.llm.endpoint import FixedEndpoint, endpoint_from_options
 log = logging.getLogger(__name__)
 
 WINDOW_LIVE = frozenset(
-    {"ui_language", "theme", "reduced_motion", "always_on_top", "subtitles", "subtitle_size_pt", "log_level"}
+    {
+        *("ui_language", "theme", "reduced_motion", "always_on_top", "log_level"),
+        *("subtitles", "subtitle_size_pt", "subtitle_font", "subtitle_contrast"),
+        *("avatar", "companion_click_through", "global_talk_key", "global_stop_key"),
+    }
 )
 """Settings that the window itself carries out at once."""
 

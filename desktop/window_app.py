@@ -24,6 +24,7 @@ from desktop.paths import DATABASE
 from desktop.prompt_record import PromptRecord
 from desktop.settings import Settings
 from desktop.settings_service import SettingsService
+from desktop.ui.avatar.library import FOLDER
 from desktop.ui.main_window import MainWindow, create_window
 from desktop.ui.panels import Panels, keep_choice
 from orchestrator.clock import Clock, SystemClock
@@ -83,7 +84,9 @@ class WindowProgram:
         self._is_ending = False
         self.exit_code = 0
         self.bridge = Bridge(clock, commands=self, level_db=self._level_db, on_stop_now=self._stop_now)
-        self.window: MainWindow = create_window(self.bridge, window_look(options.settings))
+        self.window: MainWindow = create_window(
+            self.bridge, window_look(options.settings), avatars=options.data / FOLDER
+        )
         self.window.setting_changed.connect(self._on_setting_changed)
         folders = FlowFolders(
             shipped=options.flow_layers[0], user=options.flow_layers[-1], actions=options.data / "actions"
@@ -164,6 +167,8 @@ class WindowProgram:
             program.submit(command)
         self.bridge.show(StateView(state="idle"))
         self.window.set_character_name(loaded.display_name)
+        if self.settings.settings.avatar is None:
+            self.window.characters.show(loaded.avatar)
         self.panels.set_character_name(loaded.display_name)
         if self._options.control is not None:
             acknowledge = assembly.acknowledge if self._options.events is not None else print_ack

@@ -26,6 +26,7 @@ class Loaded:
     assembly: Assembly
     painted: EventSink
     display_name: str
+    avatar: str | None
     door: EngineDoor
 
 
@@ -91,6 +92,7 @@ def load_program(
         assembly=assembly,
         painted=TraceSink(assembly.bus),
         display_name=assembly.brains.display_name(options.settings.ui_language),
+        avatar=assembly.brains.persona.avatar,
         door=EngineDoor(assembly, store),
     )
 

@@ -26,7 +26,13 @@ _SUBTITLE_PX_PER_PT = TYPE.subtitle_px / 18
 _DOCK_PX = 70 * GRID_PX
 
 _LANGUAGES = {"auto": "system", "zh": "zh_CN"}
-_SETTING_OF = {"language": "ui_language", "theme": "theme", "reduced_motion": "reduced_motion"}
+_SETTING_OF = {
+    "language": "ui_language",
+    "theme": "theme",
+    "reduced_motion": "reduced_motion",
+    "avatar": "avatar",
+    "companion_click_through": "companion_click_through",
+}
 _VALUE_OF = {"language": {"system": "auto", "zh_CN": "zh"}, "theme": {"system": "auto"}}
 
 
@@ -44,6 +50,8 @@ def apply_look(window: MainWindow, settings: Settings, name: str) -> None:
         case "subtitles" | "subtitle_size_pt":
             size_px = round(settings.subtitle_size_pt * _SUBTITLE_PX_PER_PT)
             window.set_subtitles(is_shown=settings.subtitles, size_px=size_px)
+        case "avatar":
+            window.characters.show(settings.avatar)
         case "log_level":
             logging.getLogger().setLevel(settings.log_level.upper())
 
@@ -85,7 +93,7 @@ class Panels(QObject):
         history.triggered.connect(lambda: self._turn(self.history))
         inspector = window.add_panel("inspectorAction", "menu.inspector", "Ctrl+I")
         inspector.triggered.connect(lambda: self._turn(self.inspector))
-        for name in ("always_on_top", "subtitles"):
+        for name in ("always_on_top", "subtitles", "avatar"):
             apply_look(window, service.settings, name)
 
     @property

@@ -1,6 +1,9 @@
 """English texts of the window."""
 
+from desktop.ui.i18n.character_en import TEXTS as _CHARACTER
+
 TEXTS: dict[str, str] = {
+    **_CHARACTER,
     "app.title": "Mynah",
     "role.user": "You",
     "role.character": "Mynah",

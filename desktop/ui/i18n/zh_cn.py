@@ -1,6 +1,9 @@
 """Texts of the window in Simplified Chinese."""
 
+from desktop.ui.i18n.character_zh_cn import TEXTS as _CHARACTER
+
 TEXTS: dict[str, str] = {
+    **_CHARACTER,
     "app.title": "Mynah",
     "role.user": "你",
     "role.character": "小八",

@@ -23,12 +23,13 @@ KEY = "llm_key_in_keyring"
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "general": ("ui_language", "theme", "reduced_motion", "always_on_top"),
+    "character": ("avatar", "companion_click_through", "global_talk_key", "global_stop_key"),
     "sound": ("input_device", "output_device", "extra_output_delay_ms"),
     "talking": ("talk_mode", "sensitivity", "patience", "thinking_cue"),
     "recognition": ("languages", "whisper", "whisper_partial", "chinese_script"),
     "voice": ("voice", "volume", "speed", "unspeakable"),
     "llm": ("llm", "llm_model", KEY, "llm_key_env", "llm_can_plan", "llm_tools"),
-    "subtitles": ("subtitles", "subtitle_size_pt"),
+    "subtitles": ("subtitles", "subtitle_size_pt", "subtitle_font", "subtitle_contrast"),
     "privacy": ("session_idle_min", "context_sources", "event_socket", "log_level"),
 }
 
