@@ -25,16 +25,16 @@ from audio.endpointing import (
     TurnEnded,
     VoiceEnded,
     VoiceResumed,
-    ends_mid_sentence,
 )
 from audio.front_end import FrontEnd, FrontFrame
 from audio.pcm import SILENCE_DB
 from audio.ports import PlayerControls, RecogniserPort, Recognition, Samples
 from audio.vad import FrameVad, SileroVad, TwoStageVad, WebRtcVad, WindowVad
-from orchestrator.contracts.events import Event, InputInterrupt, InputSpeech, InputTurnEnd, Payload
+from orchestrator.contracts.events import Event, InputContinued, InputInterrupt, InputSpeech, InputTurnEnd, Payload
 from orchestrator.contracts.ids import GenerationId, IdFactory, UtteranceId
 from orchestrator.contracts.lanes import InterruptReason
 from orchestrator.contracts.ports import EventSink
+from orchestrator.speech.turn_text import Ending, ending_of, is_short_answer
 
 SOURCE = "ears"
 _COMMANDS = 256
@@ -52,6 +52,7 @@ class _Utterance:
     frames: list[Samples] = field(default_factory=list)
     revision: int = 0
     is_decoding: bool = False
+    is_told: bool = False
     next_partial_s: float = float("-inf")
 
 
@@ -96,6 +97,8 @@ class Ears:
         self._phrase: str | None = None
         self._is_muted = False
         self._is_hands_free = True
+        self._holds_turn: Callable[[str], bool] = lambda text: False
+        self._is_short_answer_due = False
         self._level_db = SILENCE_DB
 
     # --- any thread --------------------------------------------------------------------------------------
@@ -123,9 +126,20 @@ class Ears:
         """End the push-to-talk utterance with the sound of `at_s` and a short tail."""
         self._commands.append(lambda: self._endpointer.ptt_up(at_s))
 
-    def on_partial(self, text: str, utterance_id: UtteranceId | None = None) -> None:
-        """Tell the words so far (of a partial or of an early final): in mid-sentence the turn ends later."""
-        self._commands.append(lambda: self._do_partial(text, utterance_id))
+    def on_partial(self, text: str, utterance_id: UtteranceId | None = None, *, is_whole: bool = False) -> None:
+        """Tell the words so far: they say how patiently the end of the turn is waited for.
+
+        `is_whole`: they are those of the early final, all that was said before the present pause.
+        """
+        self._commands.append(lambda: self._do_partial(text, utterance_id, is_whole))
+
+    def set_holds_turn(self, holds_turn: Callable[[str], bool]) -> None:
+        """Use `holds_turn` to tell whether words ask for time ("let me think"); called on the ears thread."""
+        self._holds_turn = holds_turn
+
+    def expect_short_answer(self, on: bool) -> None:
+        """Tell whether the character has just asked for a yes or no or for a number."""
+        self._is_short_answer_due = on
 
     def on_partial_phrase(self, text: str, utterance_id: UtteranceId | None = None) -> None:
         """Tell that the words so far are a stop phrase: what sounds is cut."""
@@ -281,10 +295,11 @@ class Ears:
     def _withdraw(self) -> None:
         utterance = self._utterance
         if utterance is not None and utterance.is_decoding:
-            utterance.is_decoding = False
+            utterance.is_decoding = utterance.is_told = False
             self._counts["withdrawn"] += 1
             self._recogniser.withdraw(utterance.id)
 
+            self._post(InputContinued(at_s=self._endpointer.voice_end_s))
     def _finish(self, ended: TurnEnded) -> None:
         utterance = self._utterance
         if utterance is None:
@@ -299,7 +314,8 @@ class Ears:
                 during_output=utterance.during_output,
             )
         )
-        self._post(InputTurnEnd(at_s=ended.at_s, silence_s=ended.silence_s, by=ended.by))
+        is_hit = utterance.is_told and utterance.is_decoding
+        self._post(InputTurnEnd(at_s=ended.at_s, silence_s=ended.silence_s, by=ended.by, speculative_hit=is_hit))
         self._counts[f"turn_ends_{ended.by}"] += 1
         self._recogniser.release(utterance.id, utterance.revision)
         self._utterance = None
@@ -359,10 +375,24 @@ class Ears:
         self._follow(self._endpointer.ptt_down(self._now_s))
         self._decide(self._output())
 
-    def _do_partial(self, text: str, utterance_id: UtteranceId | None) -> None:
+    def _do_partial(self, text: str, utterance_id: UtteranceId | None, is_whole: bool) -> None:
         utterance = self._utterance
-        if utterance is not None and utterance_id in (None, utterance.id):
-            self._endpointer.hold_hint = ends_mid_sentence(text)
+        if utterance is None or utterance_id not in (None, utterance.id):
+            return
+        if is_whole and not utterance.is_decoding:
+            return
+        utterance.is_told = utterance.is_told or (is_whole and bool(text))
+        self._endpointer.note_words(self._ending_of(text, is_whole=is_whole), is_whole=is_whole)
+
+    def _ending_of(self, text: str, *, is_whole: bool) -> Ending:
+        if not text.strip():
+            # Nothing was said: there is nothing to wait for.
+            return Ending.CLOSED if is_whole else Ending.UNSURE
+        if self._holds_turn(text):
+            return Ending.HOLD
+        if self._is_short_answer_due and is_short_answer(text):
+            return Ending.ANSWER
+        return ending_of(text)
 
     def _do_phrase(self, text: str, utterance_id: UtteranceId | None) -> None:
         utterance = self._utterance

@@ -74,8 +74,10 @@ class EndpointConfig:
     """When an utterance begins and when the turn is over; all times in seconds.
 
     `onset_voiced_s` of sound that is voiced without a gap over `fragment_gap_s` begins an utterance, so shorter
-    fragments never do. The turn ends after `end_silence_s` without voice (the dial "patience"), or `hold_silence_s`
-    while the words so far end in mid-sentence. `decode_after_s` after the voice ended, an early final is decoded.
+    fragments never do. `decode_after_s` after the voice ended, an early final is decoded. How long the silence lasts
+    that ends the turn depends on its words: `finish_silence_s` after a finished sentence, `answer_silence_s` after
+    just the answer that was asked for, `hold_silence_s` in mid-sentence, `wait_silence_s` after "let me think",
+    `end_silence_s` when they don't tell, `decode_wait_s` (if longer) until they are known.
     From `split_after_s` on, a long turn is split in its next pause of `split_pause_s`, at the latest at `limit_s`.
     `lead_s` of audio before the onset goes to the recogniser, at most `pre_roll_s` is kept; a push-to-talk turn goes on
     for `ptt_tail_s` after the key went up.
@@ -85,8 +87,12 @@ class EndpointConfig:
     fragment_gap_s: float = 0.07
     end_silence_s: float = 0.65
     hold_silence_s: float = 1.4
+    finish_silence_s: float = 0.35
+    answer_silence_s: float = 0.25
     decode_after_s: float = 0.1
     split_after_s: float = 22.0
+    wait_silence_s: float = 5.0
+    decode_wait_s: float = 1.2
     split_pause_s: float = 0.2
     limit_s: float = 29.0
     lead_s: float = 0.25
@@ -138,9 +144,18 @@ class EarsConfig:
 
 PATIENCE: Mapping[str, EndpointConfig] = MappingProxyType(
     {
-        "quick": EndpointConfig(end_silence_s=0.45, hold_silence_s=1.0),
+        "quick": EndpointConfig(
+            finish_silence_s=0.25, answer_silence_s=0.2, end_silence_s=0.5, hold_silence_s=1.0, wait_silence_s=3.0
+        ),
         "normal": EndpointConfig(),
-        "patient": EndpointConfig(end_silence_s=1.0, hold_silence_s=2.0),
+        "patient": EndpointConfig(
+            finish_silence_s=0.8,
+            answer_silence_s=0.4,
+            end_silence_s=1.1,
+            hold_silence_s=2.2,
+            wait_silence_s=8.0,
+            decode_wait_s=1.5,
+        ),
     }
 )
 

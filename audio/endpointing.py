@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from audio.ears_config import EndpointConfig, VadConfig
+from orchestrator.speech.turn_text import Ending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +95,8 @@ class Endpointer:
         self.is_open = False
         self.is_ptt = False
         self.is_listening = True
-        self.hold_hint = False
+        self._ending = Ending.UNSURE
+        self._is_known = False
         self.onset_s = 0.0
         self.first_voice_s: float | None = None
         self.voice_end_s = 0.0
@@ -126,7 +128,7 @@ class Endpointer:
                 return []
             self._is_decoded = False
             self._voice(self._run.start_s, end_s, self._run.voiced_s)
-            self.hold_hint = False
+            self._forget_words()
             return [VoiceResumed(at_s=self._run.start_s)]
         self._voice(start_s, end_s, end_s - start_s)
         return []
@@ -150,14 +152,48 @@ class Endpointer:
         silence_s = now_s - self.voice_end_s
         if now_s - self.onset_s >= self._config.split_after_s and silence_s >= self._config.split_pause_s:
             return [self._close(now_s, "limit")]
-        patience_s = self._config.hold_silence_s if self.hold_hint else self._config.end_silence_s
+        patience_s = self.patience_s
         if silence_s >= patience_s - 1e-6:
-            return [self._close(now_s, "silence")]
+            return [self._close(now_s, "semantic" if patience_s < self._config.end_silence_s else "silence")]
         if not self._is_decoded and silence_s >= self._config.decode_after_s - 1e-6:
             self._is_decoded = True
             self._run.clear()
             return [VoiceEnded(at_s=self.voice_end_s)]
         return []
+
+    def note_words(self, ending: Ending, *, is_whole: bool) -> None:
+        """Take how the words so far end; `is_whole`: they are all that was said before the present pause."""
+        if is_whole and not self._is_decoded:
+            return
+        if is_whole or not self._is_known:
+            self._ending = ending
+            self._is_known = is_whole
+
+    @property
+    def patience_s(self) -> float:
+        """How much silence ends the turn as things stand.
+
+        As long as the words before the pause are not known, a turn that could be in mid-sentence waits for them: no
+        answer could be begun without them anyway.
+        """
+        config = self._config
+        match self._ending:
+            case Ending.HOLD:
+                return config.wait_silence_s
+            case Ending.OPEN:
+                return config.hold_silence_s
+        if not self._is_known:
+            return max(config.end_silence_s, config.decode_wait_s)
+        match self._ending:
+            case Ending.CLOSED:
+                return config.finish_silence_s
+            case Ending.ANSWER:
+                return config.answer_silence_s
+        return config.end_silence_s
+
+    def _forget_words(self) -> None:
+        self._ending = Ending.UNSURE
+        self._is_known = False
 
     def force_open(self, now_s: float) -> list[EndpointEvent]:
         """Begin an utterance now, because somebody else is sure that the user speaks."""
@@ -173,6 +209,7 @@ class Endpointer:
             self.is_ptt = True
             if self._is_decoded:
                 self._is_decoded = False
+                self._forget_words()
                 return [VoiceResumed(at_s=now_s)]
             return []
         opened = self._open(now_s, 1.0)
@@ -196,7 +233,7 @@ class Endpointer:
     def _open(self, at_s: float, probability: float, *, is_continued: bool = False) -> Onset:
         self.is_open = True
         self.is_ptt = False
-        self.hold_hint = False
+        self._forget_words()
         self._is_decoded = False
         self._up_at_s = None
         self.onset_s = at_s
@@ -228,32 +265,3 @@ class Endpointer:
         self._is_decoded = False
         self._run.clear()
         return ended
-
-
-# fmt: off
-UNFINISHED_WORDS = frozenset((
-    "a", "an", "the", "and", "or", "but", "so", "because", "if", "when", "while", "that", "which", "who", "of",
-    "to", "in", "on", "at", "for", "from", "with", "my", "your", "his", "her", "their", "our", "is", "are",
-    "was", "were", "i'm", "it's", "um", "uh", "er", "hmm", "like", "well", "then", "than", "as", "about",
-    "into",
-))
-UNFINISHED_CHARACTERS = (
-    "然后", "因为", "所以", "但是", "可是", "不过", "如果", "就是", "还有", "或者", "以及", "那个",
-    "这个", "关于", "和", "跟", "把", "被", "在", "给", "对于", "的话", "嗯", "呃",
-)
-# fmt: on
-
-
-def ends_mid_sentence(text: str) -> bool:
-    """Whether `text`, a partial transcript in English or Chinese, sounds as if more must follow.
-
-    A hint for patience only: the worst it can do is a longer wait.
-    """
-    stripped = text.strip()
-    if not stripped or stripped[-1] in ".?!。？！":
-        return False
-    if stripped[-1] in ",，、;；:：-—…":
-        return True
-    if stripped.endswith(UNFINISHED_CHARACTERS):
-        return True
-    return stripped.rsplit(None, 1)[-1].lower() in UNFINISHED_WORDS

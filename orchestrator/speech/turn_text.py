@@ -23,6 +23,8 @@ class Ending(StrEnum):
     """In the middle of a sentence."""
     HOLD = "hold"
     """The user asked for time: "let me think"."""
+    ANSWER = "answer"
+    """All that the character has just asked for: a yes or no, a number."""
 
 
 # fmt: off
@@ -82,6 +84,7 @@ _YES_NO = frozenset((
     "没错", "当然", "不要", "不用", "要", "谢谢", "不用了", "嗯", "嗯嗯", "没", "不", "可能吧", "也许",
 ))
 # fmt: on
+_HUMS = frozenset(("嗯", "嗯嗯", "呃", "额", "um", "uh", "er", "erm", "hmm"))
 _CLAUSE_MARKS = ",，、;；:：-—–…"
 _STOPS = ".!。！"
 _ASKS = "?？"
@@ -110,6 +113,8 @@ def ending_of(text: str) -> Ending:
     core = bare(stripped)
     if not core:
         return Ending.UNSURE
+    if core in _HUMS:
+        return Ending.OPEN
     if is_short_answer(stripped):
         return Ending.CLOSED
     has_asked = stripped[-1] in _ASKS

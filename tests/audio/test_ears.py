@@ -23,7 +23,7 @@ def assert_contract(rig: Rig) -> None:
     """Every utterance: one onset, one end, one turn end right after it, one released final; in this order."""
     per_utterance: dict[str, list[str]] = {}
     for event in rig.events.events:
-        if event.payload.TYPE == "input:interrupt":
+        if event.payload.TYPE in ("input:interrupt", "input:continued"):
             continue
         assert event.utterance_id is not None
         phase = getattr(event.payload, "phase", "turn_end")
@@ -325,7 +325,7 @@ def test_other_devices_in_mid_word() -> None:
 
 
 def test_long_speech_is_split_and_nothing_of_it_lost() -> None:
-    config = EarsConfig(endpoint=EndpointConfig(split_after_s=2.0, limit_s=3.0))
+    config = EarsConfig(endpoint=EndpointConfig(split_after_s=2.0, limit_s=3.0, decode_wait_s=0.0))
     rig = scripted(config)
     rig.silence(1.0)
     rig.voice(7.0)
@@ -355,8 +355,49 @@ def test_dials_change_while_it_runs() -> None:
     rig = scripted()
     rig.ears.configure(preset(patience="quick", sensitivity="relaxed"))
     rig.voice(0.5)
-    rig.silence(0.6)
-    assert rig.events.turn_ends()[0].silence_s == pytest.approx(0.45, abs=0.011)
+    rig.silence(0.2)
+    rig.ears.on_partial("It is late.", is_whole=True)
+    rig.silence(0.4)
+    assert rig.events.turn_ends()[0].silence_s == pytest.approx(0.25, abs=0.011)
+
+
+def test_the_words_of_the_early_final_end_the_turn_or_hold_it() -> None:
+    for text, silence_s in (("It is late.", 0.35), ("今天很冷。", 0.35), ("It was in the", 1.4), ("等我想想。", 5.0),
+                            ("Let me think.", 5.0), ("", 0.35)):  # fmt: skip
+        rig = scripted()
+        rig.ears.set_holds_turn(lambda words: "想想" in words or "think" in words)
+        rig.voice(1.0)
+        rig.silence(0.2)
+        rig.ears.on_partial(text, is_whole=True)
+        rig.silence(5.2)
+        ended = rig.events.turn_ends()[0]
+        assert ended.silence_s == pytest.approx(silence_s, abs=0.04)
+        assert ended.by == ("semantic" if silence_s < 0.5 else "silence")
+        assert ended.speculative_hit is bool(text)
+
+
+def test_a_yes_ends_faster_when_a_question_waits_for_it() -> None:
+    for is_due, silence_s in ((True, 0.25), (False, 0.35)):
+        rig = scripted()
+        rig.ears.expect_short_answer(is_due)
+        rig.voice(0.4)
+        rig.silence(0.2)
+        rig.ears.on_partial("Yes.", is_whole=True)
+        rig.silence(0.6)
+        assert rig.events.turn_ends()[0].silence_s == pytest.approx(silence_s, abs=0.04)
+
+
+def test_going_on_is_told_and_takes_the_early_words_back() -> None:
+    rig = scripted()
+    rig.voice(1.0)
+    rig.silence(0.2)
+    rig.ears.on_partial("It is late.", is_whole=True)
+    rig.silence(0.02)
+    rig.voice(0.5)
+    rig.silence(2.0)
+    assert [type(e.payload).__name__ for e in rig.events.events].count("InputContinued") == 1
+    ended = rig.events.turn_ends()[0]
+    assert not ended.speculative_hit and ended.silence_s == pytest.approx(0.65, abs=0.04)
 
 
 def test_unknown_presets_are_named() -> None:

@@ -1,5 +1,7 @@
 """The segmenter on plain numbers. One character is a window of 32 ms: # voiced, . not, ~ in between."""
 
+from dataclasses import replace
+
 import pytest
 
 from audio.ears_config import PATIENCE, EndpointConfig, VadConfig
@@ -10,8 +12,8 @@ from audio.endpointing import (
     TurnEnded,
     VoiceEnded,
     VoiceResumed,
-    ends_mid_sentence,
 )
+from orchestrator.speech.turn_text import Ending
 
 WINDOW_S = 0.032
 PROBABILITY = {"#": 0.9, ".": 0.05, "~": 0.4}
@@ -20,8 +22,8 @@ PROBABILITY = {"#": 0.9, ".": 0.05, "~": 0.4}
 class Stream:
     """Feeds windows, ticks every 8 ms, and keeps the events."""
 
-    def __init__(self, config: EndpointConfig | None = None) -> None:
-        self.endpointer = Endpointer(config or EndpointConfig(), VadConfig())
+    def __init__(self, config: EndpointConfig | None = None, *, decode_wait_s: float = 0.0) -> None:
+        self.endpointer = Endpointer(replace(config or EndpointConfig(), decode_wait_s=decode_wait_s), VadConfig())
         self.windows = 0
         self.events: list[EndpointEvent] = []
 
@@ -71,7 +73,7 @@ def test_onset_is_dated_back_to_the_first_voiced_window() -> None:
     assert onset.at_s == pytest.approx(4 * WINDOW_S)
 
 
-@pytest.mark.parametrize(("patience", "end_silence_s"), [("quick", 0.45), ("normal", 0.65), ("patient", 1.0)])
+@pytest.mark.parametrize(("patience", "end_silence_s"), [("quick", 0.5), ("normal", 0.65), ("patient", 1.1)])
 def test_turn_ends_after_the_silence_of_the_dial(patience: str, end_silence_s: float) -> None:
     stream = Stream(PATIENCE[patience]).feed("..##########" + "." * 50)
     assert stream.names() == ["Onset", "VoiceEnded", "TurnEnded"]
@@ -105,7 +107,7 @@ def test_a_single_late_window_neither_withdraws_nor_prolongs() -> None:
 def test_mid_sentence_waits_longer_and_only_for_this_pause() -> None:
     config = EndpointConfig(end_silence_s=0.65, hold_silence_s=1.4)
     stream = Stream(config).feed("##########")
-    stream.endpointer.hold_hint = True
+    stream.endpointer.note_words(Ending.OPEN, is_whole=False)
     stream.feed("." * 50)
     assert stream.ends()[0].silence_s == pytest.approx(1.4, abs=0.01)
     stream.feed("##########" + "." * 50)
@@ -198,21 +200,56 @@ def test_early_events_are_typed() -> None:
     assert isinstance(stream.events[2], VoiceResumed)
 
 
+def after_words(ending: Ending, config: EndpointConfig | None = None) -> TurnEnded:
+    """Return how a turn ends whose words were told 0.16 s into the silence."""
+    stream = Stream(config, decode_wait_s=1.2).feed("##########" + "." * 5)
+    stream.endpointer.note_words(ending, is_whole=True)
+    return stream.feed("." * 300).ends()[0]
+
+
 @pytest.mark.parametrize(
-    ("text", "unfinished"),
+    ("ending", "silence_s", "by"),
     [
-        ("I would like to", True),
-        ("remind me at nine and", True),
-        ("remind me at nine,", True),
-        ("What time is it?", False),
-        ("what time is it", False),
-        ("turn on the light", False),
-        ("提醒我买牛奶，", True),
-        ("我想去北京，因为", True),
-        ("明天早上八点", False),
-        ("今天天气怎么样？", False),
-        ("", False),
+        (Ending.ANSWER, 0.25, "semantic"),
+        (Ending.CLOSED, 0.35, "semantic"),
+        (Ending.UNSURE, 0.65, "silence"),
+        (Ending.OPEN, 1.4, "silence"),
+        (Ending.HOLD, 5.0, "silence"),
     ],
 )
-def test_mid_sentence(text: str, unfinished: bool) -> None:
-    assert ends_mid_sentence(text) is unfinished
+def test_the_silence_that_ends_a_turn_depends_on_its_words(ending: Ending, silence_s: float, by: str) -> None:
+    ended = after_words(ending)
+    assert ended.silence_s == pytest.approx(silence_s, abs=0.011)
+    assert ended.by == by
+
+
+@pytest.mark.parametrize("patience", sorted(PATIENCE))
+def test_every_dial_waits_longer_the_less_is_finished(patience: str) -> None:
+    waits = [after_words(ending, PATIENCE[patience]).silence_s for ending in
+             (Ending.ANSWER, Ending.CLOSED, Ending.UNSURE, Ending.OPEN, Ending.HOLD)]  # fmt: skip
+    assert waits == sorted(waits) and len(set(waits)) == len(waits)
+
+
+def test_words_that_are_not_known_yet_are_waited_for() -> None:
+    stream = Stream(decode_wait_s=1.2).feed("##########" + "." * 30)
+    assert stream.ends() == []
+    stream.endpointer.note_words(Ending.CLOSED, is_whole=True)
+    assert stream.feed("..").ends()[0].silence_s == pytest.approx(30 * WINDOW_S, abs=0.011)
+    never = Stream(decode_wait_s=1.2).feed("##########" + "." * 60)
+    assert never.ends()[0].silence_s == pytest.approx(1.2, abs=0.011)
+
+
+def test_words_before_a_pause_say_nothing_about_the_next_one() -> None:
+    stream = Stream(decode_wait_s=1.2).feed("##########" + "." * 5)
+    stream.endpointer.note_words(Ending.CLOSED, is_whole=True)
+    stream.feed("..##########" + "." * 12)
+    assert stream.ends() == []
+    stream.endpointer.note_words(Ending.OPEN, is_whole=True)
+    assert stream.feed("." * 60).ends()[0].silence_s == pytest.approx(1.4, abs=0.011)
+
+
+def test_a_late_partial_does_not_outweigh_the_whole() -> None:
+    stream = Stream(decode_wait_s=1.2).feed("##########" + "." * 5)
+    stream.endpointer.note_words(Ending.CLOSED, is_whole=True)
+    stream.endpointer.note_words(Ending.OPEN, is_whole=False)
+    assert stream.feed("." * 30).ends()[0].silence_s == pytest.approx(0.35, abs=0.011)

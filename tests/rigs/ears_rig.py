@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from audio.ears import Ears
-from audio.ears_config import RATE_HZ, WINDOW_SAMPLES, EarsConfig
+from audio.ears_config import RATE_HZ, WINDOW_SAMPLES, EarsConfig, EndpointConfig
 from audio.echo import EchoCanceller
 from audio.pcm import db_to_gain, power
 from audio.ports import Audible, Recognition, Samples
@@ -231,7 +231,7 @@ def make_rig(
     """Ears with a fake player, recogniser and event sink."""
     player, recogniser, events = FakePlayer(), FakeRecogniser(), FakeEvents()
     ears = Ears(
-        config=config or EarsConfig(),
+        config=config or EarsConfig(endpoint=EndpointConfig(decode_wait_s=0.0)),
         rate_hz=rate_hz,
         player=player,
         recogniser=recogniser,
