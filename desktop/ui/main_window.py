@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QEvent, QRect, Qt, Signal
@@ -22,7 +23,9 @@ from PySide6.QtWidgets import (
 from desktop import paths
 from desktop.bridge import Bridge
 from desktop.ui import icons
-from desktop.ui.avatar.pack import AvatarPack, load_pack
+from desktop.ui.avatar.in_window import AvatarInWindow
+from desktop.ui.avatar.library import DEFAULT, FOLDER, AvatarLibrary
+from desktop.ui.avatar.pack import AvatarPack
 from desktop.ui.avatar.stats import PaintStats
 from desktop.ui.avatar.widget import AvatarWidget
 from desktop.ui.controls import ControlBar, make_button
@@ -49,6 +52,7 @@ from orchestrator.contracts.commands import (
     SendText,
     Stop,
 )
+from orchestrator.contracts.errors import InputError
 from orchestrator.contracts.views import NoticeView, StateView
 
 _METER_S = 1 / 20
@@ -69,12 +73,11 @@ class MainWindow(QMainWindow):
     setting_changed = Signal(str, object)
     closed = Signal()
 
-    def __init__(self, bridge: Bridge, settings: WindowSettings, pack: AvatarPack) -> None:
+    def __init__(self, bridge: Bridge, settings: WindowSettings, pack: AvatarPack, library: AvatarLibrary) -> None:
         """Build the widgets; nothing is loaded that takes time."""
         super().__init__()
         self.setObjectName("mainWindow")
         self._bridge = bridge
-        self._pack = pack
         self._is_motion_reduced = bool(settings.reduced_motion)
         self.theme = Theme(settings.theme, self)
         dress_application(self.theme)
@@ -93,6 +96,9 @@ class MainWindow(QMainWindow):
         self._devices = DeviceSigns(bridge, self.microphone, self.notices, self.controls)
         self.menu_button = make_button("menuButton", is_icon=True)
         self.menu = WindowMenu(self, self.theme, self.translator, is_motion_reduced=reduced)
+        self.characters = AvatarInWindow(
+            self.menu.characters, bridge, self.translator, library, pack.folder.name or DEFAULT
+        )
         self._app_name = QLabel()
         self._app_name.setObjectName("appName")
         self._ticker = FrameTicker(bridge.clock, self._on_frame, self._frame_interval_s, self)
@@ -248,6 +254,9 @@ class MainWindow(QMainWindow):
         self.menu.motion_reduced.connect(self._on_motion_reduced)
         self.menu.session_asked.connect(self._on_session_asked)
         self.menu.quit_asked.connect(self.close)
+        self.characters.chosen.connect(self._on_character_chosen)
+        self.characters.shown.connect(self._on_character_shown)
+        self.avatar.pack_changed.connect(self._apply_language)
         self.theme.changed.connect(self._apply_theme)
         self.translator.changed.connect(self._apply_language)
         bind = self.translator.bind
@@ -263,7 +272,7 @@ class MainWindow(QMainWindow):
         self.menu_button.setIcon(icons.icon("menu", self.theme.palette.ink))
 
     def _apply_language(self) -> None:
-        name = self._persona_name or self._pack.name(self.translator.language)
+        name = self._persona_name or self.avatar.pack.name(self.translator.language)
         self.subtitles.set_character_name(name)
         words = self.translator.text("avatar.tip", name=name, state=self.state_line.text())
         self.avatar.setToolTip(words)
@@ -345,6 +354,16 @@ class MainWindow(QMainWindow):
         self.set_reduced_motion(is_reduced)
         self.setting_changed.emit("reduced_motion", is_reduced)
 
+    def _on_character_chosen(self, avatar_id: str) -> None:
+        self.characters.show(avatar_id)
+        self.setting_changed.emit("avatar", avatar_id)
+
+    def _on_character_shown(self, pack: AvatarPack) -> None:
+        try:
+            self.avatar.set_pack(pack)
+        except InputError as error:
+            self.characters.refuse(error)
+
     def _on_session_asked(self) -> None:
         self._bridge.submit(NewSession())
 
@@ -418,17 +437,21 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         """Ask the program to end."""
         self._bridge.submit(Quit())
+        self.characters.close()
         self.closed.emit()
         super().closeEvent(event)
 
 
-def create_window(bridge: Bridge, settings: WindowSettings, pack: AvatarPack | None = None) -> MainWindow:
-    """Return the window, not yet shown; `pack` none is the bird that ships.
+def create_window(
+    bridge: Bridge, settings: WindowSettings, pack: AvatarPack | None = None, *, avatars: Path | None = None
+) -> MainWindow:
+    """Return the window, not yet shown; `pack` none is the bird that ships, `avatars` the folder of the user's packs.
 
     Needs a QApplication. Raises `InputError` (`avatar_invalid`) if the pack is broken.
     """
     install_font()
-    window = MainWindow(bridge, settings, pack or load_pack(paths.assets() / "avatars" / "mynah"))
+    library = AvatarLibrary(paths.assets() / FOLDER, avatars)
+    window = MainWindow(bridge, settings, pack or library.load(DEFAULT), library)
     window.setWindowIcon(QIcon(str(paths.assets() / "icons" / "mynah.svg")))
     screen = QGuiApplication.primaryScreen()
     if screen is not None:

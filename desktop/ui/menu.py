@@ -26,6 +26,7 @@ class WindowMenu(QMenu):
         self._panels_end: QAction | None = None
         self._languages = self._choices("menu.language", translator)
         self._themes = self._choices("menu.theme", translator)
+        self.characters = self._choices("menu.avatar", translator)
         language_group, theme_group = QActionGroup(self), QActionGroup(self)
         for code, name in LANGUAGES.items():
             is_now = code == translator.language

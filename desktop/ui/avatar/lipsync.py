@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from orchestrator.contracts.events import TimedViseme
 from orchestrator.contracts.ids import GenerationId, IntentId
 from orchestrator.contracts.views import SpeechTimelineView
 
@@ -29,6 +30,21 @@ class Mouth:
 
 CLOSED_MOUTH = Mouth()
 
+_FLAP_S = 0.16
+_FLAPS = ("ae", "ih")
+
+
+def _flaps(view: SpeechTimelineView) -> tuple[TimedViseme, ...]:
+    """Return a mouth that opens and half closes during the words, for a voice that tells no more than them."""
+    made: list[TimedViseme] = []
+    for word in view.words:
+        at_s, step = word.start_s, 0
+        while at_s < word.end_s:
+            made.append(TimedViseme(shape=_FLAPS[step % 2], start_s=at_s))
+            at_s, step = at_s + _FLAP_S, step + 1
+        made.append(TimedViseme(shape=CLOSED, start_s=word.end_s))
+    return tuple(sorted(made, key=lambda viseme: viseme.start_s))
+
 
 @dataclass(slots=True)
 class _Timeline:
@@ -49,17 +65,22 @@ class LipSync:
         self._shapes = shapes
         self._timelines: list[_Timeline] = []
 
+    def set_shapes(self, shapes: Mapping[str, tuple[float, float]]) -> None:
+        """Draw the mouth by other shapes from now on."""
+        self._shapes = shapes
+
     def start(self, view: SpeechTimelineView) -> None:
         """Follow a sentence; the same intent again (a resume) replaces its earlier timeline."""
         origin_s = view.at_s - view.start_offset_s
+        visemes = view.visemes or _flaps(view)
         timeline = _Timeline(
             intent_id=view.intent_id,
             generation_id=view.generation_id,
             origin_s=origin_s,
             begins_s=view.at_s,
             ends_s=origin_s + view.duration_s,
-            starts=tuple(v.start_s for v in view.visemes),
-            shapes=tuple(v.shape for v in view.visemes),
+            starts=tuple(v.start_s for v in visemes),
+            shapes=tuple(v.shape for v in visemes),
         )
         kept = [t for t in self._timelines if t.intent_id != view.intent_id]
         self._timelines = [*kept, timeline][-_KEPT:]

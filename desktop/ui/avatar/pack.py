@@ -1,36 +1,72 @@
-"""Reads an avatar pack: a folder with `avatar.yaml` and its SVG layers."""
+"""An avatar pack: a folder with `avatar.yaml` and its layers, SVG or PNG."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from desktop.ui.avatar.schema import DRIVES, FORMAT, GROUPS, avatar_schema
+from desktop.ui.avatar.schema import avatar_schema
 from orchestrator.contracts.errors import InputError
 
-__all__ = ["AvatarPack", "Layer", "Point", "avatar_schema", "load_pack"]
+__all__ = ["AvatarPack", "Eyes", "Layer", "Point", "Show", "avatar_schema", "load_pack"]
 
 Point = tuple[float, float]
+Box = tuple[float, float, float, float]
+
+PACK_FILE = "avatar.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Show:
+    """When a layer is drawn: while each set holds what is so now; an empty set asks nothing."""
+
+    mouth: frozenset[str] = frozenset()
+    eyes: frozenset[str] = frozenset()
+    expression: frozenset[str] = frozenset()
+    state: frozenset[str] = frozenset()
+
+    @property
+    def is_always(self) -> bool:
+        """Whether nothing is asked."""
+        return not (self.mouth or self.eyes or self.expression or self.state)
+
+
+ALWAYS = Show()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """One drawing and how it moves; `pivot` is in canvas units."""
+    """One drawing and how it moves; `box` (x, y, width, height) and `pivot` are in canvas units."""
 
     id: str
     file: Path
     group: str
     drive: str | None
     pivot: Point
+    box: Box
+    show: Show = ALWAYS
+
+    @property
+    def is_png(self) -> bool:
+        """Whether the file is a PNG picture and not an SVG drawing."""
+        return self.file.suffix.casefold() == ".png"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eyes:
+    """Round eyes whose lids the program draws."""
+
+    centres: tuple[Point, ...]
+    radius: float
+    iris_travel: float
+    lid: str
+    lid_edge: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvatarPack:
-    """A character ready to be drawn; all places and lengths in canvas units."""
+    """A character ready to be drawn; all places and lengths in canvas units. `eyes` is None where layers blink."""
 
     folder: Path
     names: Mapping[str, str]
@@ -38,71 +74,36 @@ class AvatarPack:
     layers: tuple[Layer, ...]
     neck: Point
     ground: Point
-    eye_centres: tuple[Point, ...]
-    eye_radius: float
-    iris_travel: float
-    lid: str
-    lid_edge: str
+    eyes: Eyes | None
     mouth_open: float
     visemes: Mapping[str, tuple[float, float]]
+    licence: str = ""
+    claimed_mouths: frozenset[str] = field(default_factory=frozenset)
+    claimed_expressions: frozenset[str] = field(default_factory=frozenset)
 
     def name(self, language: str) -> str:
         """Return the character's name in `language`, else in any."""
         return self.names.get(language) or next(iter(self.names.values()))
 
 
-def _point(value: object, what: str) -> Point:
-    match value:
-        case [int() | float() as x, int() | float() as y]:
-            return float(x), float(y)
-    raise ValueError(f"{what} must be two numbers")
-
-
-def _layer(folder: Path, item: Mapping[str, Any], canvas: Point) -> Layer:
-    name = str(item["id"])
-    file = (folder / str(item["file"])).resolve()
-    if not file.is_relative_to(folder.resolve()):
-        raise ValueError(f"layer {name}: the file must be inside the pack")
-    if not file.is_file():
-        raise ValueError(f"layer {name}: the file {item['file']} is missing")
-    group, drive = item.get("group", "still"), item.get("drive")
-    if group not in GROUPS:
-        raise ValueError(f"layer {name}: group must be one of {', '.join(GROUPS)}")
-    if drive is not None and drive not in DRIVES:
-        raise ValueError(f"layer {name}: drive must be one of {', '.join(DRIVES)}")
-    middle = [canvas[0] / 2, canvas[1] / 2]
-    return Layer(id=name, file=file, group=group, drive=drive, pivot=_point(item.get("pivot", middle), "pivot"))
-
-
 def load_pack(folder: Path) -> AvatarPack:
-    """Read the pack in `folder`; raises `InputError` (`avatar_invalid`) with the file and what is wrong with it."""
-    source = folder / "avatar.yaml"
-    try:
-        data = yaml.safe_load(source.read_text(encoding="utf-8"))
-        if data["format"] != FORMAT:
-            raise ValueError(f"format must be {FORMAT}")
-        unknown = sorted(set(data) - set(avatar_schema()["properties"]))
-        if unknown:
-            raise ValueError(f"unknown key {unknown[0]}")
-        canvas = _point(data["canvas"], "canvas")
-        eyes = data["eyes"]
-        return AvatarPack(
-            folder=folder,
-            names={str(k): str(v) for k, v in data["name"].items()},
-            canvas=canvas,
-            layers=tuple(_layer(folder, item, canvas) for item in data["layers"]),
-            neck=_point(data["neck"], "neck"),
-            ground=_point(data["ground"], "ground"),
-            eye_centres=tuple(_point(p, "eyes.centres") for p in eyes["centres"]),
-            eye_radius=float(eyes["radius"]),
-            iris_travel=float(eyes["iris_travel"]),
-            lid=str(eyes["lid"]),
-            lid_edge=str(eyes["lid_edge"]),
-            mouth_open=float(data["mouth"]["open_px"]),
-            visemes={str(k): _point(v, f"visemes.{k}") for k, v in data["visemes"].items()},
-        )
-    except KeyError as error:
-        raise InputError("avatar_invalid", f"{source}: {error.args[0]} is missing", part="avatar") from error
-    except (OSError, ValueError, TypeError, AttributeError, yaml.YAMLError) as error:
-        line = " ".join(str(error).split())
-        raise InputError("avatar_invalid", f"{source}: {line}", part="avatar") from error
+    """Read the pack in `folder`.
+
+    Raises `InputError` (`avatar_invalid`): one line with the place of the first fault, and how many there are.
+    """
+    from desktop.ui.avatar.reader import check_pack
+
+    pack, problems = check_pack(folder)
+    if pack is None or problems:
+        first = problems[0]
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise InputError("avatar_invalid", f"{place_and_fault(first)}{more}", part="avatar")
+    return pack
+
+
+def place_and_fault(problem: object) -> str:
+    """Return a problem of a pack in one line: file:line:col: what is wrong."""
+    file, line = getattr(problem, "file", ""), getattr(problem, "line", 0)
+    place = f"{file}:{line}:{getattr(problem, 'col', 0)}" if line else str(file)
+    hint = getattr(problem, "suggestion", None)
+    return f"{place}: {getattr(problem, 'message', '')}" + (f"; did you mean {hint}?" if hint else "")

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass, fields, replace
 
 STATES = ("starting", "idle", "listening", "thinking", "speaking", "interrupted", "muted", "error", "asleep")
-EXPRESSIONS = ("neutral", "happy", "sad", "surprised", "thinking", "listening")
+EXPRESSIONS = ("neutral", "happy", "sad", "surprised", "thinking", "listening", "angry", "shy", "sleepy")
+"""The six that every character has, and three more that models like to ask for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,9 @@ _EXPRESSION_POSES: dict[str, Pose] = {
     "surprised": Pose(eye_size=1.15, crest=18.0, head_y=-5.0, wing=8.0),
     "thinking": Pose(gaze_x=0.7, gaze_y=-0.7, lid=0.12, head_turn=-4.0),
     "listening": Pose(head_turn=5.0, eye_size=1.05, crest=7.0),
+    "angry": Pose(lid=0.2, lid_slant=-14.0, head_y=3.0, crest=14.0, wing=4.0),
+    "shy": Pose(lower_lid=0.28, blush=1.0, gaze_x=-0.5, gaze_y=0.5, head_turn=-6.0, head_y=5.0),
+    "sleepy": Pose(lid=0.55, head_y=8.0, crest=-8.0),
 }
 
 _QUICK = frozenset({"interrupted", "listening", "surprised"})

@@ -1,4 +1,4 @@
-"""The JSON Schema of `avatar.yaml`."""
+"""The JSON Schema of `avatar.yaml`, and the words that the format knows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,36 @@ GROUPS = ("still", "body", "head", "face")
 """What a layer moves with."""
 
 DRIVES = (
-    *("tail", "wing_left", "wing_right", "crest", "blush", "eyes", "iris"),
-    *("mouth", "beak_lower", "beak_upper"),
+    *("tail", "wing_left", "wing_right", "crest", "ear_left", "ear_right", "blush", "eyes", "iris"),
+    *("mouth", "beak_lower", "beak_upper", "lips"),
 )
 """The motions of its own that a layer may have."""
 
+CONDITIONS = ("mouth", "eyes", "expression", "state")
+"""What a layer may be shown by."""
+
+EYES = ("open", "closed")
+"""What the eyes can be, for `show`; drawn eyes close smoothly by themselves."""
+
 FORMAT = 1
+MAX_LAYERS = 64
+MAX_CANVAS = 4096
+
+VISEMES: dict[str, tuple[float, float]] = {
+    "aa": (1.0, 1.0),
+    "ae": (0.78, 1.06),
+    "ee": (0.42, 1.12),
+    "ih": (0.5, 1.0),
+    "oh": (0.74, 0.84),
+    "oo": (0.48, 0.72),
+    "fv": (0.2, 0.96),
+    "mbp": (0.0, 1.0),
+    "l": (0.42, 1.0),
+    "th": (0.3, 1.02),
+    "sz": (0.24, 1.06),
+    "r": (0.4, 0.86),
+}
+"""Mouth shapes of a pack that names none: opening from 0 to 1, width around 1."""
 
 _NUMBER = {"type": "number"}
 _POINT = {
@@ -24,6 +48,12 @@ _POINT = {
     "description": "x and y in canvas units",
 }
 _COLOUR = {"type": "string", "pattern": "^#[0-9a-fA-F]{6}$"}
+_NAMES = {
+    "anyOf": [
+        {"type": "string", "minLength": 1},
+        {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
+    ]
+}
 
 
 def _object(properties: dict[str, Any], required: tuple[str, ...]) -> dict[str, Any]:
@@ -31,18 +61,22 @@ def _object(properties: dict[str, Any], required: tuple[str, ...]) -> dict[str, 
 
 
 def avatar_schema() -> dict[str, Any]:
-    """Return the schema; what it can't say (files exist, are inside the pack and are drawings) `load_pack` checks."""
+    """Return the schema; what it can't say (files exist, are inside the pack and are drawings) `check_pack` checks."""
+    show = _object(dict.fromkeys(CONDITIONS, _NAMES), ())
     layer = _object(
         {
             "id": {"type": "string", "minLength": 1},
             "file": {
                 "type": "string",
-                "pattern": r"\.svg$",
-                "description": "inside the pack; its viewBox is its place",
+                "pattern": r"\.(svg|png|SVG|PNG)$",
+                "description": "inside the pack; the viewBox of an SVG is its place, a PNG fills the canvas",
             },
             "group": {"enum": list(GROUPS), "default": "still"},
             "drive": {"enum": list(DRIVES)},
             "pivot": _POINT,
+            "at": _POINT | {"description": "left top corner of the picture, if it is not where the file says"},
+            "size": _POINT | {"description": "width and height of the picture in canvas units"},
+            "show": show | {"description": "the layer is drawn only while all of these hold"},
         },
         ("id", "file"),
     )
@@ -57,14 +91,15 @@ def avatar_schema() -> dict[str, Any]:
                 "format": {"const": FORMAT},
                 "name": {"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1},
                 "licence": {"type": "string"},
+                "author": {"type": "string"},
                 "canvas": _POINT,
-                "layers": {"type": "array", "items": layer, "minItems": 1},
+                "layers": {"type": "array", "items": layer, "minItems": 1, "maxItems": MAX_LAYERS},
                 "neck": _POINT,
                 "ground": _POINT,
                 "eyes": _object(eyes, ("centres", "radius", "iris_travel", "lid", "lid_edge")),
                 "mouth": _object({"open_px": _NUMBER}, ("open_px",)),
                 "visemes": {"type": "object", "additionalProperties": shape},
             },
-            ("format", "name", "canvas", "layers", "neck", "ground", "eyes", "mouth", "visemes"),
+            ("format", "name", "canvas", "layers"),
         ),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QPainter,
@@ -21,14 +21,16 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from desktop.bridge import Bridge
 from desktop.ui.avatar import pose as poses
+from desktop.ui.avatar.expression import expression_of
 from desktop.ui.avatar.lipsync import CLOSED_MOUTH, LipSync, Mouth
 from desktop.ui.avatar.pack import AvatarPack
-from desktop.ui.avatar.painter import AvatarPainter
+from desktop.ui.avatar.painter import AvatarPainter, Look
 from desktop.ui.avatar.stats import PaintMeter, PaintStats
 from desktop.ui.theme import Theme
 from orchestrator.contracts.events import AvatarPainted
 from orchestrator.contracts.ids import GenerationId
 from orchestrator.contracts.views import (
+    CharacterTextView,
     ExpressionView,
     GenerationEndedView,
     SpeechStoppedView,
@@ -43,6 +45,8 @@ _REDUCED_S = 1 / 8
 _LARGEST_PX = 640
 """The character grows no further: a whole screen of it costs more than it gives."""
 
+_MARKS_CANVAS = 600.0
+
 _SETTLE_S = 0.6
 """After a change of state or expression the pose is still moving for about this long."""
 
@@ -50,16 +54,28 @@ _SETTLE_S = 0.6
 class AvatarWidget(QWidget):
     """Paints the character; everything it shows follows from views and the clock."""
 
-    def __init__(self, bridge: Bridge, pack: AvatarPack, theme: Theme, *, is_motion_reduced: bool = False) -> None:
-        """Show `pack`, take views from `bridge`."""
+    pack_changed = Signal()
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        pack: AvatarPack,
+        theme: Theme,
+        *,
+        is_motion_reduced: bool = False,
+        is_floating: bool = False,
+    ) -> None:
+        """Show `pack`, take views from `bridge`; a floating one paints nothing around its disc."""
         super().__init__()
-        self.setObjectName("avatar")
-        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setObjectName("companionAvatar" if is_floating else "avatar")
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent, not is_floating)
+        self._is_floating = is_floating
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self.setMinimumSize(240, 200)
+        self.setMinimumSize(*((96, 96) if is_floating else (240, 200)))
         self._bridge = bridge
         self._theme = theme
         self._painter = AvatarPainter(pack)
+        self._coming: AvatarPainter | None = None
         self._lipsync = LipSync(pack.visemes)
         self._meter = PaintMeter()
         self._is_motion_reduced = is_motion_reduced
@@ -75,6 +91,7 @@ class AvatarWidget(QWidget):
         self._mouth: Mouth = CLOSED_MOUTH
         self._painted: AvatarPainted | None = None
         bridge.state_changed.connect(self._on_state_changed)
+        bridge.character_text_added.connect(self._on_character_text_added)
         bridge.expression_changed.connect(self._on_expression_changed)
         bridge.speech_started.connect(self._on_speech_started)
         bridge.speech_stopped.connect(self._on_speech_stopped)
@@ -106,6 +123,33 @@ class AvatarWidget(QWidget):
         self._lipsync.hush()
         self.update()
 
+    @property
+    def pack(self) -> AvatarPack:
+        """The character shown."""
+        return self._painter.pack
+
+    def set_pack(self, pack: AvatarPack) -> None:
+        """Show another character from the next frame on; state, expression and the sentence that sounds stay.
+
+        Raises `InputError` (`avatar_invalid`) for a layer that can't be drawn; then everything stays as it was.
+        """
+        coming = AvatarPainter(pack)
+        if not self.isVisible():
+            self._swap(coming)
+            return
+        # A layer a frame: drawing them all at once would stall the window.
+        coming.prepare_slowly(self._base_for(pack).m11() * self.devicePixelRatioF())
+        self._coming = coming
+        self._changed_at_s = self._bridge.clock.monotonic_s()
+        self.update()
+
+    def _swap(self, painter: AvatarPainter) -> None:
+        self._painter, self._coming = painter, None
+        self._lipsync.set_shapes(painter.pack.visemes)
+        self._background = None
+        self.pack_changed.emit()
+        self.update()
+
     def set_motion_reduced(self, is_reduced: bool) -> None:
         """Keep still but for mouth, blink and state."""
         self._is_motion_reduced = is_reduced
@@ -117,7 +161,7 @@ class AvatarWidget(QWidget):
 
     def frame_interval_s(self, now_s: float) -> float:
         """Return how soon the next frame is worth painting: fast while it speaks or changes, slow when idle."""
-        if self._lipsync.is_busy(now_s) or now_s - self._changed_at_s < _SETTLE_S:
+        if self._coming is not None or self._lipsync.is_busy(now_s) or now_s - self._changed_at_s < _SETTLE_S:
             return _FAST_S
         if self._is_motion_reduced:
             return _REDUCED_S
@@ -134,6 +178,13 @@ class AvatarWidget(QWidget):
             return
         self._state = view.state
         self._mark_change(view.state)
+
+    def _on_character_text_added(self, view: CharacterTextView) -> None:
+        """Take the expression that the words themselves have; one that the model asked for comes after and counts."""
+        found = expression_of(view.text)
+        if found is not None and found != self._expression:
+            self._expression, self._expression_of = found, view.generation_id
+            self._mark_change(found)
 
     def _on_expression_changed(self, view: ExpressionView) -> None:
         self._expression = view.expression if view.expression in poses.EXPRESSIONS else "neutral"
@@ -186,6 +237,8 @@ class AvatarWidget(QWidget):
         clock = self._bridge.clock
         now_s = clock.monotonic_s()
         self._mouth = self.mouth(now_s)
+        if self._coming is not None and not self._coming.refresh_one():
+            self._swap(self._coming)
         painter = QPainter(self)
         if self._background is None:
             self._background = self._make_background()
@@ -197,8 +250,9 @@ class AvatarWidget(QWidget):
         pose = self._pose_at(now_s)
         breath = 0.0 if self._is_motion_reduced else poses.breath(now_s, self._state)
         self._paint_ring(painter, now_s)
-        self._painter.paint(painter, base, ratio, pose, self._mouth, breath)
-        painter.setTransform(base)
+        look = Look(state=self._state, expression=self._expression)
+        self._painter.paint(painter, base, ratio, pose, self._mouth, breath, look)
+        painter.setTransform(self._mark_places(base))
         self._paint_marks(painter, now_s)
         painter.end()
         self._meter.add(now_s, clock.monotonic_s() - now_s)
@@ -218,7 +272,17 @@ class AvatarWidget(QWidget):
         return replace(self._pose, lid=max(self._pose.lid, poses.blink(now_s)))
 
     def _base(self) -> QTransform:
+        return self._base_for(self._painter.pack)
+
+    def _mark_places(self, base: QTransform) -> QTransform:
+        """Return where the signs of a state are: they are placed on a canvas of 600 units, whatever the pack's is."""
         canvas_w, canvas_h = self._painter.pack.canvas
+        side = min(canvas_w, canvas_h)
+        made = QTransform.fromScale(side / _MARKS_CANVAS, side / _MARKS_CANVAS)
+        return made * QTransform.fromTranslate((canvas_w - side) / 2, (canvas_h - side) / 2) * base
+
+    def _base_for(self, pack: AvatarPack) -> QTransform:
+        canvas_w, canvas_h = pack.canvas
         scale = min(self.width() / canvas_w, self.height() / canvas_h, _LARGEST_PX / canvas_h)
         return QTransform(
             scale, 0, 0, scale, (self.width() - canvas_w * scale) / 2, (self.height() - canvas_h * scale) / 2
@@ -226,24 +290,25 @@ class AvatarWidget(QWidget):
 
     def _disc(self) -> tuple[QPointF, float]:
         canvas_w, canvas_h = self._painter.pack.canvas
-        return QPointF(canvas_w / 2, canvas_h * 0.47), canvas_w * 0.40
+        return QPointF(canvas_w / 2, canvas_h * 0.47), min(canvas_w, canvas_h) * 0.40
 
     def _make_background(self) -> QPixmap:
         palette, ratio = self._theme.palette, self.devicePixelRatioF()
         made = QPixmap(round(self.width() * ratio), round(self.height() * ratio))
         made.setDevicePixelRatio(ratio)
-        made.fill(QColor(palette.background))
+        made.fill(Qt.GlobalColor.transparent if self._is_floating else QColor(palette.background))
         painter = QPainter(made)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setTransform(self._base())
         centre, radius = self._disc()
-        reach = radius * 1.17
-        glow = QRadialGradient(centre, reach)
-        glow.setColorAt(0.84, QColor(palette.stage_glow))
-        glow.setColorAt(1.0, QColor(palette.background))
-        painter.setBrush(glow)
-        painter.drawEllipse(centre, reach, reach)
+        if not self._is_floating:
+            reach = radius * 1.17
+            glow = QRadialGradient(centre, reach)
+            glow.setColorAt(0.84, QColor(palette.stage_glow))
+            glow.setColorAt(1.0, QColor(palette.background))
+            painter.setBrush(glow)
+            painter.drawEllipse(centre, reach, reach)
         disc = QRadialGradient(centre, radius, centre + QPointF(-radius * 0.3, -radius * 0.45))
         disc.setColorAt(0.0, QColor(palette.stage_disc))
         disc.setColorAt(1.0, QColor(palette.stage_disc_edge))
@@ -258,17 +323,19 @@ class AvatarWidget(QWidget):
             return
         painter.setTransform(self._base())
         centre, radius = self._disc()
-        pen = QPen(QColor(self._theme.palette.stage_ring), 5.0)
+        unit = min(self._painter.pack.canvas) / _MARKS_CANVAS
+        pen = QPen(QColor(self._theme.palette.stage_ring), 5.0 * unit)
         pen.setCapStyle(Qt.PenCapStyle.RoundCap)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         if self._state == "listening":
-            pen.setWidthF(4.0 + 8.0 * self._level)
+            pen.setWidthF((4.0 + 8.0 * self._level) * unit)
             painter.setPen(pen)
-            grown = radius + 10.0 + (0.0 if self._is_motion_reduced else 8.0 * self._level)
+            grown = radius + unit * (10.0 + (0.0 if self._is_motion_reduced else 8.0 * self._level))
             painter.drawEllipse(centre, grown, grown)
             return
         painter.setPen(pen)
-        box = QRectF(centre.x() - radius - 10, centre.y() - radius - 10, 2 * radius + 20, 2 * radius + 20)
+        reach = radius + 10.0 * unit
+        box = QRectF(centre.x() - reach, centre.y() - reach, 2 * reach, 2 * reach)
         if self._state == "thinking":
             start = 0.0 if self._is_motion_reduced else -now_s * 140.0 % 360.0
             for part in range(3):

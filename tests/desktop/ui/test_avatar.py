@@ -17,7 +17,6 @@ from desktop import paths
 from desktop.bridge import Bridge
 from desktop.ui.avatar import pose
 from desktop.ui.avatar.pack import avatar_schema, load_pack
-from desktop.ui.avatar.painter import AvatarPainter
 from desktop.ui.avatar.widget import AvatarWidget
 from desktop.ui.theme import Theme
 from orchestrator.clock import SystemClock
@@ -198,7 +197,10 @@ def test_the_bird_that_ships_is_whole() -> None:
         ("file: tail.svg", "file: ../secret.svg", "inside the pack"),
         ("file: tail.svg", "file: nothing.svg", "nothing.svg is missing"),
         ("group: body, drive: tail", "group: neck, drive: tail", "group must be one of"),
-        ("neck: [300, 330]", "", "neck is missing"),
+        ("canvas: [600, 600]", "", "canvas is missing"),
+        ("neck: [300, 330]", "neck: [300, .nan]", "avatar.yaml:25:7: neck must be two numbers"),
+        ("drive: crest", "drive: crust", "avatar.yaml:16:54: layer crest: drive must be one of"),
+        ("drive: blush}", "show: {mouth: oopen}}", "did you mean open?"),
         ("format: 1", "format: [", "avatar.yaml"),
         ("format: 1", "format: 1\nlayer: []", "unknown key layer"),
     ],
@@ -228,7 +230,7 @@ def test_a_layer_that_is_no_usable_drawing_is_refused(
     shutil.copytree(paths.assets() / BIRD, folder)
     (folder / "tail.svg").write_text(drawing, encoding="utf-8")
     with pytest.raises(InputError, match=complaint):
-        AvatarPainter(load_pack(folder))
+        load_pack(folder)
 
 
 def test_the_schema_accepts_the_bird_and_refuses_what_is_wrong() -> None:

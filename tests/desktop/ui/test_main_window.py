@@ -400,7 +400,7 @@ def test_the_dump_tells_what_is_shown(stage: Any, spoken: Any) -> None:
     state = stage.window.dump()["state"]
     assert state["state"] == "speaking"
     assert [(s["role"], s["lit_to"], s["cut_at"]) for s in state["subtitles"]] == [("character", 13, None)]
-    assert state["avatar"] == {"state": "speaking", "expression": "neutral", "mouth": "aa", "opening": 1.0}
+    assert state["avatar"] == {"state": "speaking", "expression": "happy", "mouth": "aa", "opening": 1.0}
     assert state["paint"]["frames"] > 0
 
 
