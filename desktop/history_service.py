@@ -246,13 +246,21 @@ class HistoryService:
 
     def correct(self, line: Line, text: str) -> bool:
         """Ask again with what was really said, and learn the misheard words; False if nobody takes it."""
+        return self.correct_text(line.text, text)
+
+    def correct_text(self, heard: str, text: str) -> bool:
+        """Do as `correct` for a line that need not be stored."""
         said = text.strip()
         if not said or not self._submit(SendText(text=said)):
             return False
-        words = corrected_words(line.text, said)
+        self.learn(heard, said)
+        return True
+
+    def learn(self, heard: str, said: str) -> None:
+        """Let the recogniser expect the words of `said` that were misheard."""
+        words = corrected_words(heard, said)
         if words:
             self._work.add(lambda: self._learn(words))
-        return True
 
     def learned(self) -> tuple[str, ...]:
         """Return the words learned from corrections, newest first."""

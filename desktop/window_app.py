@@ -95,6 +95,7 @@ class WindowProgram:
         self.settings = SettingsService(options.data, options.settings, clock)
         self.inbox, self.prompts = EventInbox(), PromptRecord()
         self.history = HistoryService(options.data / DATABASE, self.submit)
+        self.window.subtitles.corrected.connect(self.history.correct_text)
         self.panels = Panels(self.window, self.bridge, self.settings, self.inbox, self.prompts, self.history)
         self._loader = threading.Thread(target=self._load, name="loader", daemon=True)
 

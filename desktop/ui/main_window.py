@@ -139,6 +139,11 @@ class MainWindow(QMainWindow):
         self.subtitles.setVisible(is_shown)
         self.subtitles.set_size(size_px)
 
+    def set_subtitle_style(self, *, family: str | None, is_high_contrast: bool) -> None:
+        """Write the words in another font, or with more contrast."""
+        self.subtitles.set_family(family)
+        self.subtitles.set_high_contrast(is_high_contrast)
+
     def set_always_on_top(self, is_on_top: bool) -> None:
         """Keep the window above others or not."""
         if bool(self.windowFlags() & Qt.WindowType.WindowStaysOnTopHint) == is_on_top:
@@ -252,6 +257,8 @@ class MainWindow(QMainWindow):
         self.menu.language_chosen.connect(self._on_language_chosen)
         self.menu.theme_chosen.connect(self._on_theme_chosen)
         self.menu.motion_reduced.connect(self._on_motion_reduced)
+        self.menu.correction.triggered.connect(lambda _=False: self.subtitles.correct_last())
+        self.addActions([self.menu.correction, self.menu.companion])
         self.menu.session_asked.connect(self._on_session_asked)
         self.menu.quit_asked.connect(self.close)
         self.characters.chosen.connect(self._on_character_chosen)

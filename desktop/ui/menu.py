@@ -45,6 +45,11 @@ class WindowMenu(QMenu):
         translator.bind(motion.setText, "menu.reduced_motion")
         self.addAction(motion)
         self.addSeparator()
+        self.correction = self._plain("correctAction", "menu.subtitles.correct", translator)
+        self.correction.setShortcut(QKeySequence("F2"))
+        self.companion = self._plain("companionAction", "menu.companion", translator)
+        self.companion.setShortcut(QKeySequence("Ctrl+M"))
+        self.addSeparator()
         self._plain("newSessionAction", "menu.new_session", translator).triggered.connect(
             lambda _=False: self.session_asked.emit()
         )

@@ -50,6 +50,9 @@ def apply_look(window: MainWindow, settings: Settings, name: str) -> None:
         case "subtitles" | "subtitle_size_pt":
             size_px = round(settings.subtitle_size_pt * _SUBTITLE_PX_PER_PT)
             window.set_subtitles(is_shown=settings.subtitles, size_px=size_px)
+        case "subtitle_font" | "subtitle_contrast":
+            is_high = settings.subtitle_contrast == "high"
+            window.set_subtitle_style(family=settings.subtitle_font, is_high_contrast=is_high)
         case "avatar":
             window.characters.show(settings.avatar)
         case "log_level":
@@ -93,7 +96,7 @@ class Panels(QObject):
         history.triggered.connect(lambda: self._turn(self.history))
         inspector = window.add_panel("inspectorAction", "menu.inspector", "Ctrl+I")
         inspector.triggered.connect(lambda: self._turn(self.inspector))
-        for name in ("always_on_top", "subtitles", "avatar"):
+        for name in ("always_on_top", "subtitles", "subtitle_font", "avatar"):
             apply_look(window, service.settings, name)
 
     @property

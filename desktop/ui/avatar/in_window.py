@@ -95,6 +95,7 @@ class AvatarInWindow(QObject):
         menu = self._menu
         for action in menu.actions():
             menu.removeAction(action)
+            action.setParent(None)
             action.deleteLater()
         self._group = QActionGroup(self)
         language = self._translator.language

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QLinearGradient, QPainter, QPaintEvent, QPen, QRegion, QResizeEvent
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontDatabase,
+    QFontMetricsF,
+    QLinearGradient,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QRegion,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from desktop.bridge import Bridge
 from desktop.ui.i18n import Translator
+from desktop.ui.subtitles.correction import CorrectionField
 from desktop.ui.subtitles.layout import BlockLayout
 from desktop.ui.subtitles.model import Block, Sentence, SubtitleModel
+from desktop.ui.subtitles.placed import PaintedReport, Placed
 from desktop.ui.theme import GRID_PX, TYPE, Theme, font
-from orchestrator.contracts.events import SubtitlePainted
-from orchestrator.contracts.ids import IntentId
 from orchestrator.contracts.views import (
     CharacterTextView,
     GenerationEndedView,
@@ -31,23 +42,27 @@ _BLOCK_GAP_PX = 1.5 * GRID_PX
 _SCROLL_TAU_S = 0.09
 
 
-@dataclass(slots=True)
-class _Placed:
-    block: Block
-    layout: BlockLayout
-    starts: list[int]
-    y: float
-
-
 class SubtitleWidget(QWidget):
-    """Shows the last turns; the newest, or the one that sounds, is always in sight."""
+    """Shows the last turns; the newest, or the one that sounds, is always in sight.
+
+    A click on a settled line of the user's opens it for correction; `corrected` gives what was heard and what was said.
+    """
+
+    corrected = Signal(str, str)
 
     def __init__(
-        self, bridge: Bridge, theme: Theme, translator: Translator, *, is_motion_reduced: bool = False
+        self,
+        bridge: Bridge,
+        theme: Theme,
+        translator: Translator,
+        *,
+        is_motion_reduced: bool = False,
+        is_floating: bool = False,
     ) -> None:
-        """Take views from `bridge`."""
+        """Take views from `bridge`; a floating one stands in the companion's bubble and corrects nothing."""
         super().__init__()
-        self.setObjectName("subtitles")
+        self.setObjectName("companionSubtitles" if is_floating else "subtitles")
+        self._is_floating = is_floating
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self.setMinimumHeight(8 * GRID_PX)
         self._bridge = bridge
@@ -59,9 +74,17 @@ class SubtitleWidget(QWidget):
         self.model = SubtitleModel()
         self._layouts: dict[int, BlockLayout] = {}
         self._size_px = TYPE.subtitle_px
+        self._family: str | None = None
+        self._is_high_contrast = False
         self._offset = 0.0
         self._scrolled_at_s = bridge.clock.monotonic_s()
-        self._reported: dict[object, SubtitlePainted] = {}
+        self._report = PaintedReport(bridge)
+        name = "companionCorrectionField" if is_floating else "correctionField"
+        self.editor = CorrectionField(self, name, translator)
+        self.editor.entered.connect(self.corrected)
+        if not is_floating:
+            self.setMouseTracking(True)
+            translator.bind(self.setToolTip, "subtitles.correct.tip")
         bridge.user_text_changed.connect(self._on_user_text_changed)
         bridge.character_text_added.connect(self._on_character_text_added)
         bridge.speech_started.connect(self._on_speech_started)
@@ -84,6 +107,17 @@ class SubtitleWidget(QWidget):
         """Write in letters of `size_px`."""
         self._size_px = size_px
         self._layouts.clear()
+        self.update()
+
+    def set_family(self, family: str | None) -> None:
+        """Write in the font `family`, none for the window's; one that is not installed counts as none."""
+        self._family = family if family and QFontDatabase.hasFamily(family) else None
+        self._layouts.clear()
+        self.update()
+
+    def set_high_contrast(self, is_high: bool) -> None:
+        """Write without soft greys on a plain ground; what is to come is told by an underline instead."""
+        self._is_high_contrast = is_high
         self.update()
 
     def set_motion_reduced(self, is_reduced: bool) -> None:
@@ -141,6 +175,51 @@ class SubtitleWidget(QWidget):
         self.setAccessibleDescription("\n".join(f"{line['role']}: {line['text']}" for line in self.lines()))
         self.update()
 
+    # --- correcting ------------------------------------------------------------------------------------
+
+    def correct_last(self) -> bool:
+        """Open the user's last settled line for correction; False if there is none."""
+        for item in reversed(self._place()[0]):
+            if self._is_correctable(item.block):
+                self._open_editor(item)
+                return True
+        return False
+
+    def _is_correctable(self, block: Block) -> bool:
+        return not self._is_floating and block.role == "user" and bool(block.text) and not block.is_tentative
+
+    def _item_at(self, point: QPointF) -> Placed | None:
+        left, width = self._column()
+        x, y = point.x() - left, point.y() + round(self._offset)
+        if not 0 <= x <= width:
+            return None
+        for item in self._place()[0]:
+            if item.y <= y < item.y + item.layout.height and self._is_correctable(item.block):
+                return item
+        return None
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Show by the pointer what can be corrected."""
+        can = self._item_at(event.position()) is not None
+        self.setCursor(Qt.CursorShape.IBeamCursor if can else Qt.CursorShape.ArrowCursor)
+        super().mouseMoveEvent(event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Open the line that was clicked."""
+        item = self._item_at(event.position()) if event.button() == Qt.MouseButton.LeftButton else None
+        if item is None:
+            super().mouseReleaseEvent(event)
+            return
+        self._open_editor(item)
+
+    def _open_editor(self, item: Placed) -> None:
+        left, width = self._column()
+        height = max(5 * GRID_PX, self.editor.sizeHint().height())
+        top = round(item.y - self._offset + (item.layout.height - height) / 2)
+        top = max(0, min(top, self.height() - height))
+        indent = _GUTTER_PX - 2 * GRID_PX
+        self.editor.open(item.block.text, QRect(round(left + indent), top, round(width - indent), height))
+
     # --- geometry --------------------------------------------------------------------------------------
 
     def sizeHint(self) -> QSize:
@@ -152,27 +231,49 @@ class SubtitleWidget(QWidget):
         self._layouts.clear()
         super().resizeEvent(event)
 
+    def _font(self) -> QFont:
+        made = font(self._size_px)
+        if self._family is not None:
+            made.setFamilies([self._family, *made.families()])
+        return made
+
+    def _soft(self) -> str:
+        """Return the ink of what has not sounded yet."""
+        palette = self._theme.palette
+        return palette.ink if self._is_high_contrast else palette.muted
+
     def _column(self) -> tuple[float, float]:
         width = min(float(_COLUMN_PX), self.width() - 4.0 * GRID_PX)
         return (self.width() - width) / 2, width
 
-    def _place(self) -> tuple[list[_Placed], float]:
+    def _place(self) -> tuple[list[Placed], float]:
         width = self._column()[1] - _GUTTER_PX
-        placed: list[_Placed] = []
+        placed: list[Placed] = []
         kept: dict[int, BlockLayout] = {}
         y = 0.0
         for block in self.model.blocks:
             text, starts = block.joined()
             layout = self._layouts.get(id(block))
             if layout is None or layout.text != text or layout.width != width:
-                layout = BlockLayout(text, font(self._size_px), width)
+                layout = BlockLayout(text, self._font(), width)
             kept[id(block)] = layout
-            placed.append(_Placed(block, layout, starts, y))
-            y += layout.height + _BLOCK_GAP_PX
+            extra = layout.line_height if self._is_cut_crowded(block, layout) else 0.0
+            placed.append(Placed(block, layout, starts, y, extra))
+            y += layout.height + extra + _BLOCK_GAP_PX
         self._layouts = kept
         return placed, max(0.0, y - _BLOCK_GAP_PX)
 
-    def _goal(self, placed: list[_Placed], content: float) -> float:
+    def _is_cut_crowded(self, block: Block, layout: BlockLayout) -> bool:
+        """Whether the sign of a cut has no room behind the last word."""
+        if not layout.text or not any(s.cut_at is not None and not s.is_waiting for s in block.sentences):
+            return False
+        words = QFontMetricsF(font(TYPE.caption_px, is_bold=True)).horizontalAdvance(
+            self._translator.text("subtitles.cut")
+        )
+        rects = layout.rects(0, len(layout.text))
+        return bool(rects) and rects[-1].right() + 2 * GRID_PX + words > layout.width
+
+    def _goal(self, placed: list[Placed], content: float) -> float:
         """Return the scroll offset that shows the end, or, while an answer is still to be heard, where it is."""
         end = max(0.0, content - self.height())
         if not placed or placed[-1].block.role != "character":
@@ -206,18 +307,27 @@ class SubtitleWidget(QWidget):
         self._scroll(self._goal(placed, content), now_s)
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        if self._is_high_contrast and placed:
+            self._paint_ground(painter, content)
         if not placed and self._is_hint_shown:
             self._paint_hint(painter)
         left, _ = self._column()
         painter.translate(left, -round(self._offset))
         for item in placed:
-            if item.y + item.layout.height < self._offset or item.y > self._offset + self.height():
+            if item.y + item.layout.height + item.extra < self._offset or item.y > self._offset + self.height():
                 continue
             self._paint_block(painter, item)
         painter.resetTransform()
         self._paint_fade(painter)
         painter.end()
-        self._report(placed)
+        self._report.tell(placed, self._offset + self.height())
+
+    def _paint_ground(self, painter: QPainter, content: float) -> None:
+        left, width = self._column()
+        painter.setPen(QPen(QColor(self._theme.palette.outline), 1.0))
+        painter.setBrush(QColor(self._theme.palette.surface))
+        height = min(float(self.height()), content + GRID_PX) - 1
+        painter.drawRoundedRect(QRectF(left - GRID_PX, 0.5, width + 2 * GRID_PX, height), GRID_PX, GRID_PX)
 
     def _paint_hint(self, painter: QPainter) -> None:
         painter.setPen(QColor(self._theme.palette.muted))
@@ -225,7 +335,7 @@ class SubtitleWidget(QWidget):
         flags = Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap
         painter.drawText(self.rect().adjusted(16, 8, -16, 0), int(flags), self._translator.text("subtitles.hint"))
 
-    def _paint_block(self, painter: QPainter, item: _Placed) -> None:
+    def _paint_block(self, painter: QPainter, item: Placed) -> None:
         palette = self._theme.palette
         is_user = item.block.role == "user"
         name = None if is_user else self._character_name
@@ -238,32 +348,35 @@ class SubtitleWidget(QWidget):
         painter.drawText(label, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown)
         origin = QPointF(_GUTTER_PX, item.y)
         if is_user:
-            ink = palette.muted if item.block.is_tentative else palette.ink
+            ink = self._soft() if item.block.is_tentative else palette.ink
             self._draw(painter, item, origin, [(0, len(item.block.text), ink)])
             if item.block.is_tentative:
                 self._paint_tentative(painter, item, origin)
             return
         self._paint_sentences(painter, item, origin)
 
-    def _paint_sentences(self, painter: QPainter, item: _Placed, origin: QPointF) -> None:
+    def _paint_sentences(self, painter: QPainter, item: Placed, origin: QPointF) -> None:
         palette = self._theme.palette
         inks: list[tuple[int, int, str]] = []
+        soft = self._soft()
         for start, s in zip(item.starts, item.block.sentences, strict=True):
             if s.current is not None:
                 first, last = start + s.current[0], start + s.current[1]
                 self._paint_marker(painter, item, origin, first, last)
                 inks += [(start, first, palette.ink), (first, last, palette.on_highlight)]
-                inks.append((last, start + len(s.text), palette.muted))
+                inks.append((last, start + len(s.text), soft))
             else:
-                inks += [(start, start + s.lit_to, palette.ink), (start + s.lit_to, start + len(s.text), palette.muted)]
+                inks += [(start, start + s.lit_to, palette.ink), (start + s.lit_to, start + len(s.text), soft)]
         self._draw(painter, item, origin, inks)
+        if self._is_high_contrast:
+            self._underline_unheard(painter, item, origin)
         first_cut = True
         for start, s in zip(item.starts, item.block.sentences, strict=True):
             if s.cut_at is not None and not s.is_waiting:
                 self._paint_cut(painter, item, origin, start, s, is_first=first_cut)
                 first_cut = False
 
-    def _draw(self, painter: QPainter, item: _Placed, origin: QPointF, inks: list[tuple[int, int, str]]) -> None:
+    def _draw(self, painter: QPainter, item: Placed, origin: QPointF, inks: list[tuple[int, int, str]]) -> None:
         """Draw the text once for each ink, clipped to the characters in it: colour never changes the layout."""
         for colour in dict.fromkeys(ink for _, _, ink in inks):
             region = QRegion()
@@ -278,13 +391,22 @@ class SubtitleWidget(QWidget):
             item.layout.layout.draw(painter, origin)
         painter.setClipping(False)
 
-    def _paint_marker(self, painter: QPainter, item: _Placed, origin: QPointF, start: int, end: int) -> None:
+    def _paint_marker(self, painter: QPainter, item: Placed, origin: QPointF, start: int, end: int) -> None:
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(QColor(self._theme.palette.highlight))
         for rect in item.layout.rects(start, end):
             painter.drawRoundedRect(rect.translated(origin).adjusted(-3, 1, 3, -1), 6, 6)
 
-    def _paint_tentative(self, painter: QPainter, item: _Placed, origin: QPointF) -> None:
+    def _underline_unheard(self, painter: QPainter, item: Placed, origin: QPointF) -> None:
+        painter.setPen(QPen(QColor(self._theme.palette.muted), 2.0, Qt.PenStyle.DotLine))
+        for start, s in zip(item.starts, item.block.sentences, strict=True):
+            if not s.is_waiting:
+                continue
+            for rect in item.layout.rects(start + s.lit_to, start + len(s.text)):
+                moved = rect.translated(origin)
+                painter.drawLine(QPointF(moved.left(), moved.bottom()), QPointF(moved.right(), moved.bottom()))
+
+    def _paint_tentative(self, painter: QPainter, item: Placed, origin: QPointF) -> None:
         """Underline live words with dots: they may still change."""
         pen = QPen(QColor(self._theme.palette.muted), 2.0, Qt.PenStyle.DotLine)
         painter.setPen(pen)
@@ -293,7 +415,7 @@ class SubtitleWidget(QWidget):
             painter.drawLine(QPointF(moved.left(), moved.bottom() - 1), QPointF(moved.right(), moved.bottom() - 1))
 
     def _paint_cut(
-        self, painter: QPainter, item: _Placed, origin: QPointF, start: int, s: Sentence, *, is_first: bool
+        self, painter: QPainter, item: Placed, origin: QPointF, start: int, s: Sentence, *, is_first: bool
     ) -> None:
         """Strike the unheard part through; a bar stands where the voice broke off, a word says so at the end."""
         palette = self._theme.palette
@@ -310,16 +432,16 @@ class SubtitleWidget(QWidget):
         painter.drawLine(QPointF(x, top), QPointF(x, bottom))
         self._paint_cut_word(painter, item, origin)
 
-    def _paint_cut_word(self, painter: QPainter, item: _Placed, origin: QPointF) -> None:
-        """Write "cut off" behind the last word; where the last line is full, under the character's name."""
+    def _paint_cut_word(self, painter: QPainter, item: Placed, origin: QPointF) -> None:
+        """Write "cut off" behind the last word; where the last line is full, on a line that was made for it."""
         words = self._translator.text("subtitles.cut")
         small = font(TYPE.caption_px, is_bold=True)
         width = QFontMetricsF(small).horizontalAdvance(words)
         last = item.layout.rects(0, len(item.layout.text))[-1].translated(origin)
-        if last.right() + 2 * GRID_PX + width <= _GUTTER_PX + item.layout.width:
-            box = QRectF(last.right() + 1.5 * GRID_PX, last.top(), width + GRID_PX, last.height())
+        if item.extra:
+            box = QRectF(_GUTTER_PX, item.y + item.layout.height, width + GRID_PX, item.extra)
         else:
-            box = QRectF(0, item.y + item.layout.line_height, _GUTTER_PX, item.layout.line_height)
+            box = QRectF(last.right() + 1.5 * GRID_PX, last.top(), width + GRID_PX, last.height())
         painter.setFont(small)
         painter.setPen(QColor(self._theme.palette.danger))
         painter.drawText(box, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), words)
@@ -327,41 +449,11 @@ class SubtitleWidget(QWidget):
     def _paint_fade(self, painter: QPainter) -> None:
         if self._offset <= 0.5:
             return
-        solid = QColor(self._theme.palette.background)
+        palette = self._theme.palette
+        solid = QColor(palette.surface if self._is_floating or self._is_high_contrast else palette.background)
         clear = QColor(solid)
         clear.setAlpha(0)
         fade = QLinearGradient(0, 0, 0, 3 * GRID_PX)
         fade.setColorAt(0.0, solid)
         fade.setColorAt(1.0, clear)
         painter.fillRect(0, 0, self.width(), 3 * GRID_PX, fade)
-
-    def _report(self, placed: list[_Placed]) -> None:
-        """Tell what is now on the screen, one event for each line that changed."""
-        known: dict[object, SubtitlePainted] = {}
-        for item in placed:
-            block = item.block
-            if block.role == "user":
-                painted = SubtitlePainted(role="user", text=block.text, lit_to=len(block.text), cut_at=None)
-                self._report_one(known, id(block), painted, block, None)
-            for start, s in zip(item.starts, block.sentences, strict=True):
-                top = item.y + item.layout.bottom_of(start) - item.layout.line_height
-                key = (block.generation_id, s.intent_id)
-                if top >= self._offset + self.height() and key not in self._reported:
-                    continue
-                painted = SubtitlePainted(role="character", text=s.text, lit_to=s.lit_to, cut_at=s.cut_at)
-                self._report_one(known, key, painted, block, s.intent_id)
-        self._reported = known
-
-    def _report_one(
-        self,
-        known: dict[object, SubtitlePainted],
-        key: object,
-        painted: SubtitlePainted,
-        block: Block,
-        intent_id: IntentId | None,
-    ) -> None:
-        known[key] = painted
-        if self._reported.get(key) != painted:
-            self._bridge.report_painted(
-                painted, utterance_id=block.utterance_id, generation_id=block.generation_id, intent_id=intent_id
-            )
