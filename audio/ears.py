@@ -34,7 +34,7 @@ from orchestrator.contracts.events import Event, InputContinued, InputInterrupt,
 from orchestrator.contracts.ids import GenerationId, IdFactory, UtteranceId
 from orchestrator.contracts.lanes import InterruptReason
 from orchestrator.contracts.ports import EventSink
-from orchestrator.speech.turn_text import Ending, ending_of, is_short_answer
+from orchestrator.speech.turn_text import Ending, asks_in_chinese, ending_of, is_short_answer
 
 SOURCE = "ears"
 _COMMANDS = 256
@@ -126,12 +126,20 @@ class Ears:
         """End the push-to-talk utterance with the sound of `at_s` and a short tail."""
         self._commands.append(lambda: self._endpointer.ptt_up(at_s))
 
-    def on_partial(self, text: str, utterance_id: UtteranceId | None = None, *, is_whole: bool = False) -> None:
+    def on_partial(
+        self,
+        text: str,
+        utterance_id: UtteranceId | None = None,
+        *,
+        is_whole: bool = False,
+        end_chance: float | None = None,
+    ) -> None:
         """Tell the words so far: they say how patiently the end of the turn is waited for.
 
-        `is_whole`: they are those of the early final, all that was said before the present pause.
+        `is_whole`: they are those of the early final, all that was said before the present pause; `end_chance` is how
+        sure the recogniser is that a sentence ends there, None if it can't tell.
         """
-        self._commands.append(lambda: self._do_partial(text, utterance_id, is_whole))
+        self._commands.append(lambda: self._do_partial(text, utterance_id, is_whole, end_chance))
 
     def set_holds_turn(self, holds_turn: Callable[[str], bool]) -> None:
         """Use `holds_turn` to tell whether words ask for time ("let me think"); called on the ears thread."""
@@ -298,9 +306,9 @@ class Ears:
             utterance.is_decoding = utterance.is_told = False
             self._counts["withdrawn"] += 1
             self._recogniser.withdraw(utterance.id)
-
             self._post(InputContinued(at_s=self._endpointer.voice_end_s))
     def _finish(self, ended: TurnEnded) -> None:
+
         utterance = self._utterance
         if utterance is None:
             return
@@ -375,16 +383,18 @@ class Ears:
         self._follow(self._endpointer.ptt_down(self._now_s))
         self._decide(self._output())
 
-    def _do_partial(self, text: str, utterance_id: UtteranceId | None, is_whole: bool) -> None:
+    def _do_partial(
+        self, text: str, utterance_id: UtteranceId | None, is_whole: bool, end_chance: float | None
+    ) -> None:
         utterance = self._utterance
         if utterance is None or utterance_id not in (None, utterance.id):
             return
         if is_whole and not utterance.is_decoding:
             return
         utterance.is_told = utterance.is_told or (is_whole and bool(text))
-        self._endpointer.note_words(self._ending_of(text, is_whole=is_whole), is_whole=is_whole)
+        self._endpointer.note_words(self._ending_of(text, end_chance, is_whole=is_whole), is_whole=is_whole)
 
-    def _ending_of(self, text: str, *, is_whole: bool) -> Ending:
+    def _ending_of(self, text: str, end_chance: float | None, *, is_whole: bool) -> Ending:
         if not text.strip():
             # Nothing was said: there is nothing to wait for.
             return Ending.CLOSED if is_whole else Ending.UNSURE
@@ -392,7 +402,9 @@ class Ears:
             return Ending.HOLD
         if self._is_short_answer_due and is_short_answer(text):
             return Ending.ANSWER
-        return ending_of(text)
+        ending = ending_of(text)
+        is_sure = end_chance is None or end_chance >= self._config.endpoint.sure_end_chance or asks_in_chinese(text)
+        return Ending.UNSURE if ending is Ending.CLOSED and not is_sure else ending
 
     def _do_phrase(self, text: str, utterance_id: UtteranceId | None) -> None:
         utterance = self._utterance

@@ -77,7 +77,8 @@ class EndpointConfig:
     fragments never do. `decode_after_s` after the voice ended, an early final is decoded. How long the silence lasts
     that ends the turn depends on its words: `finish_silence_s` after a finished sentence, `answer_silence_s` after
     just the answer that was asked for, `hold_silence_s` in mid-sentence, `wait_silence_s` after "let me think",
-    `end_silence_s` when they don't tell, `decode_wait_s` (if longer) until they are known.
+    `end_silence_s` when they don't tell, `decode_wait_s` (if longer) until they are known. A sentence is finished if
+    the recogniser finds its end at least `sure_end_chance` likely (the curve in docs/ears.md).
     From `split_after_s` on, a long turn is split in its next pause of `split_pause_s`, at the latest at `limit_s`.
     `lead_s` of audio before the onset goes to the recogniser, at most `pre_roll_s` is kept; a push-to-talk turn goes on
     for `ptt_tail_s` after the key went up.
@@ -85,16 +86,17 @@ class EndpointConfig:
 
     onset_voiced_s: float = 0.096
     fragment_gap_s: float = 0.07
-    end_silence_s: float = 0.65
-    hold_silence_s: float = 1.4
     finish_silence_s: float = 0.35
     answer_silence_s: float = 0.25
-    decode_after_s: float = 0.1
-    split_after_s: float = 22.0
+    end_silence_s: float = 0.75
+    hold_silence_s: float = 1.4
     wait_silence_s: float = 5.0
     decode_wait_s: float = 1.2
     split_pause_s: float = 0.2
     limit_s: float = 29.0
+    sure_end_chance: float = 0.95
+    decode_after_s: float = 0.1
+    split_after_s: float = 22.0
     lead_s: float = 0.25
     ptt_lead_s: float = 0.3
     pre_roll_s: float = 0.8
@@ -145,7 +147,12 @@ class EarsConfig:
 PATIENCE: Mapping[str, EndpointConfig] = MappingProxyType(
     {
         "quick": EndpointConfig(
-            finish_silence_s=0.25, answer_silence_s=0.2, end_silence_s=0.5, hold_silence_s=1.0, wait_silence_s=3.0
+            finish_silence_s=0.25,
+            answer_silence_s=0.2,
+            end_silence_s=0.5,
+            hold_silence_s=1.0,
+            wait_silence_s=3.0,
+            sure_end_chance=0.9,
         ),
         "normal": EndpointConfig(),
         "patient": EndpointConfig(
@@ -159,6 +166,7 @@ PATIENCE: Mapping[str, EndpointConfig] = MappingProxyType(
     }
 )
 
+            sure_end_chance=0.96,
 SENSITIVITY: Mapping[str, BargeInConfig] = MappingProxyType(
     {
         "relaxed": BargeInConfig(duck_probability=0.5, cut_voiced_s=0.192, cut_within_s=0.384, residual_gate_db=8.0),

@@ -87,7 +87,9 @@ class _EarSink:
     def post(self, event: Event) -> bool:
         payload = event.payload
         if self.ears is not None and isinstance(payload, InputTranscript) and not payload.final:
-            self.ears.on_partial(payload.text, event.utterance_id, is_whole=payload.provisional)
+            self.ears.on_partial(
+                payload.text, event.utterance_id, is_whole=payload.provisional, end_chance=payload.end_chance
+            )
         return self._inner.post(event)
 
 

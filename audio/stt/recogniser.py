@@ -316,6 +316,7 @@ class Recogniser:
             no_speech=result.no_speech,
             vad_fraction=job.vad_fraction,
             rejected=rejected,
+            end_chance=result.end_chance,
         )
 
     # --- results ---------------------------------------------------------------------------------------------

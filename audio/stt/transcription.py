@@ -25,6 +25,8 @@ class Transcription:
     `context` is how much the encoder saw: short or full. `retried` says that a first decoding was thrown away.
     `avg_logprob`, `no_speech` and `compression` are None where the model does not tell. `flaw` names what is still
     wrong with the text after all retries (`capped`, `repeated`, `compressed`, `too_fast`), None if nothing is.
+    `end_chance` is how sure the model is that a sentence ends where the text does, 0 where it wrote no end, None if it
+    does not tell.
     """
 
     text: str
@@ -36,6 +38,7 @@ class Transcription:
     no_speech: float | None = None
     compression: float | None = None
     flaw: str | None = None
+    end_chance: float | None = None
 
 
 class SpeechRecogniser(Protocol):

@@ -40,6 +40,10 @@ _SURE_LOGPROB = -0.3
 _LANGUAGE_WEIGHT = 0.2
 """Single words such as "cancel" are taken for another language; decoding both tells them apart."""
 
+_NARROW_ENDS = (".", "?", "!")
+_WIDE_ENDS = ("。", "？", "！")
+_ENDS = (*_NARROW_ENDS, *_WIDE_ENDS)
+
 _MODEL_FILES = ("model.bin", "config.json", "tokenizer.json")
 
 
@@ -97,6 +101,7 @@ class WhisperAdapter:
         self.is_multilingual: bool = self._whisper.model.is_multilingual
         self._tokenizer_class: Any = Tokenizer
         self._suppressed_of: Any = get_suppressed_tokens
+        self._end_tokens: list[int] | None = None
         self._tokenizers: dict[str, tuple[Any, list[int]]] = {}
         silence = np.zeros(_FRAMES * _HOP, np.float32)
         kept = SilenceCache(model_dir, cache_dir, compute_type)
@@ -214,6 +219,7 @@ class WhisperAdapter:
             # The model writes at most half of this, and at most what the prompt leaves of it.
             max_length=max(2 * limit, limit + len(prompt)),
             return_scores=True,
+            return_logits_vocab=True,
             return_no_speech_prob=True,
             suppress_blank=True,
             suppress_tokens=suppressed,
@@ -232,7 +238,25 @@ class WhisperAdapter:
             no_speech=float(result.no_speech_prob),
             compression=compression_ratio(text),
             flaw=find_flaw(text, audio_s=audio_s, is_capped=is_capped),
+            end_chance=self._end_chance(result, tokenizer, text),
         )
+
+    def _end_chance(self, result: Any, tokenizer: Any, text: str) -> float:
+        """Return how likely the model found it that a sentence ends where its text does."""
+        if not text.endswith(_ENDS) or text.endswith("..."):
+            return 0.0
+        if text.endswith(_WIDE_ENDS):
+            # In Chinese it leaves the mark out when in doubt; that it wrote one says enough.
+            return 1.0
+        tokens, logits = result.sequences_ids[0], result.logits[0]
+        if not 0 < len(tokens) <= len(logits):
+            return 0.0
+        step = np.array(logits[len(tokens) - 1], dtype=np.float64).reshape(-1)
+        weights = np.exp(step - step.max())
+        if self._end_tokens is None:
+            vocabulary = self._whisper.hf_tokenizer
+            self._end_tokens = [vocabulary.token_to_id(mark) for mark in _NARROW_ENDS] + [tokenizer.eot]
+        return float(weights[self._end_tokens].sum() / weights.sum())
 
 
 def _is_doubtful(result: Transcription, chances: Sequence[tuple[str, float]]) -> bool:
@@ -268,6 +292,7 @@ def _merge(parts: list[Transcription]) -> Transcription:
     return replace(
         main,
         text=text,
+        end_chance=parts[-1].end_chance,
         context="full" if any(part.context == "full" for part in parts) else "short",
         retried=any(part.retried for part in parts),
         avg_logprob=float(np.average([part.avg_logprob or 0.0 for part in good], weights=weights)),

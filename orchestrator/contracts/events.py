@@ -143,7 +143,8 @@ class InputTranscript(Payload):
     """What the recogniser understood. `rejected` names the rule that found it not to be speech.
 
     `provisional` marks a partial that is the whole of what was said before a short silence: it becomes the final one if
-    the turn ends there.
+    the turn ends there. `end_chance` is how sure the recogniser is that a sentence ends where the text does (0 where it
+    wrote no end), none if it can't tell.
     """
 
     TYPE: ClassVar[str] = "input:transcript"
@@ -160,6 +161,7 @@ class InputTranscript(Payload):
     vad_fraction: float | None
     rejected: str | None
     provisional: bool = False
+    end_chance: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,6 +85,7 @@ _YES_NO = frozenset((
 ))
 # fmt: on
 _HUMS = frozenset(("嗯", "嗯嗯", "呃", "额", "um", "uh", "er", "erm", "hmm"))
+_FINAL_PARTICLES = ("吗", "呢", "吧", "啊", "呀", "怎么办", "怎么样", "怎么走", "是谁", "多少钱", "几点了", "好不好")
 _CLAUSE_MARKS = ",，、;；:：-—–…"
 _STOPS = ".!。！"
 _ASKS = "?？"
@@ -105,6 +106,11 @@ def is_short_answer(text: str) -> bool:
     """Whether `text` is only a yes or no, or a number: what a question waits for and what nothing more must follow."""
     core = bare(text)
     return core in _YES_NO or (bool(core) and all(char.isdigit() or char in " .,:" for char in core))
+
+
+def asks_in_chinese(text: str) -> bool:
+    """Whether `text` ends with a particle that ends a Chinese sentence by itself, whatever mark stands behind it."""
+    return bare(text).endswith(_FINAL_PARTICLES)
 
 
 def ending_of(text: str) -> Ending:
@@ -130,7 +136,7 @@ def _chinese(core: str, *, is_stopped: bool, has_asked: bool) -> Ending:
     tail = next((word for word in _OPEN_CHARACTERS if core.endswith(word)), None)
     if tail is not None and not has_asked:
         return Ending.UNSURE if tail in _CHARACTERS_MAY_END and is_stopped else Ending.OPEN
-    if has_asked or core.endswith(("吗", "呢", "吧", "了", "啊", "呀", "什么", "多少", "哪里", "哪儿", "谁", "怎么办")):
+    if has_asked or core.endswith(_FINAL_PARTICLES):
         return Ending.CLOSED
     return Ending.CLOSED if is_stopped else Ending.UNSURE
 

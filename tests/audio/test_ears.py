@@ -42,7 +42,7 @@ def test_one_utterance() -> None:
     assert onset.at_s == pytest.approx(1.0, abs=0.011)
     assert end.at_s == pytest.approx(2.0, abs=0.033)
     assert turn_end.at_s == pytest.approx(end.at_s + turn_end.silence_s)
-    assert turn_end.silence_s == pytest.approx(0.65, abs=0.011)
+    assert turn_end.silence_s == pytest.approx(0.75, abs=0.011)
     assert turn_end.by == "silence"
     assert not onset.during_output
     final = rig.recogniser.posted[rig.events.events[0].utterance_id]
@@ -397,7 +397,7 @@ def test_going_on_is_told_and_takes_the_early_words_back() -> None:
     rig.silence(2.0)
     assert [type(e.payload).__name__ for e in rig.events.events].count("InputContinued") == 1
     ended = rig.events.turn_ends()[0]
-    assert not ended.speculative_hit and ended.silence_s == pytest.approx(0.65, abs=0.04)
+    assert not ended.speculative_hit and ended.silence_s == pytest.approx(0.75, abs=0.04)
 
 
 def test_unknown_presets_are_named() -> None:

@@ -73,7 +73,7 @@ def test_onset_is_dated_back_to_the_first_voiced_window() -> None:
     assert onset.at_s == pytest.approx(4 * WINDOW_S)
 
 
-@pytest.mark.parametrize(("patience", "end_silence_s"), [("quick", 0.5), ("normal", 0.65), ("patient", 1.1)])
+@pytest.mark.parametrize(("patience", "end_silence_s"), [("quick", 0.5), ("normal", 0.75), ("patient", 1.1)])
 def test_turn_ends_after_the_silence_of_the_dial(patience: str, end_silence_s: float) -> None:
     stream = Stream(PATIENCE[patience]).feed("..##########" + "." * 50)
     assert stream.names() == ["Onset", "VoiceEnded", "TurnEnded"]
@@ -101,7 +101,7 @@ def test_a_pause_inside_is_one_turn_and_withdraws_the_early_decode() -> None:
 def test_a_single_late_window_neither_withdraws_nor_prolongs() -> None:
     stream = Stream().feed("##########" + "." * 8 + "#" + "." * 30)
     assert stream.names() == ["Onset", "VoiceEnded", "TurnEnded"]
-    assert stream.ends()[0].at_s == pytest.approx(10 * WINDOW_S + 0.65, abs=0.01)
+    assert stream.ends()[0].at_s == pytest.approx(10 * WINDOW_S + 0.75, abs=0.01)
 
 
 def test_mid_sentence_waits_longer_and_only_for_this_pause() -> None:
@@ -212,7 +212,7 @@ def after_words(ending: Ending, config: EndpointConfig | None = None) -> TurnEnd
     [
         (Ending.ANSWER, 0.25, "semantic"),
         (Ending.CLOSED, 0.35, "semantic"),
-        (Ending.UNSURE, 0.65, "silence"),
+        (Ending.UNSURE, 0.75, "silence"),
         (Ending.OPEN, 1.4, "silence"),
         (Ending.HOLD, 5.0, "silence"),
     ],
