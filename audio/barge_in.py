@@ -9,6 +9,8 @@ from enum import StrEnum
 from audio.ears_config import BargeInConfig, VadConfig
 from audio.endpointing import VoicedRun
 
+_HIGHEST_GATE_DB = 0.0
+
 
 class Action(StrEnum):
     """What is to be done with the character's voice."""
@@ -32,8 +34,8 @@ class Evidence:
     """One window of VAD 2, seen with the far end in mind.
 
     `residual_db` is the level after echo cancellation relative to the echo that was taken out, `over_echo_db` relative
-    to that echo at its loudest of late, both None while no output sounds; `is_warm` whether the canceller has
-    converged.
+    to that echo at its loudest of late, both None while no output sounds; `leak_db` what the latter usually reaches
+    without a user; `is_warm` whether the canceller has converged.
     """
 
     start_s: float
@@ -41,6 +43,7 @@ class Evidence:
     probability: float
     residual_db: float | None = None
     over_echo_db: float | None = None
+    leak_db: float | None = None
     is_warm: bool = True
 
 
@@ -133,10 +136,14 @@ class BargeIn:
     def _is_echo(self, evidence: Evidence) -> bool:
         if evidence.residual_db is None:
             return False
-        gate_db = self._config.residual_gate_db if evidence.is_warm else self._config.warm_up_gate_db
-        if evidence.over_echo_db is not None and evidence.over_echo_db < -self._config.echo_gate_db:
-            return True
-        return evidence.residual_db < -gate_db
+        config = self._config
+        if evidence.over_echo_db is not None:
+            least_db = -config.first_echo_gate_db
+            if evidence.leak_db is not None:
+                least_db = max(-config.echo_gate_db, min(evidence.leak_db + config.leak_margin_db, _HIGHEST_GATE_DB))
+            if evidence.over_echo_db < least_db:
+                return True
+        return evidence.residual_db < -(config.residual_gate_db if evidence.is_warm else config.warm_up_gate_db)
 
     def _drop_fragment(self) -> None:
         while self._past and self._past[-1][0] >= self._run.start_s - 1e-6:

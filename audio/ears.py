@@ -211,6 +211,7 @@ class Ears:
                     probability=window.probability,
                     residual_db=frame.echo.residual_db,
                     over_echo_db=frame.echo.over_echo_db,
+                    leak_db=frame.echo.leak_db,
                     is_warm=frame.echo.is_warm,
                 )
             )
@@ -307,8 +308,8 @@ class Ears:
             self._counts["withdrawn"] += 1
             self._recogniser.withdraw(utterance.id)
             self._post(InputContinued(at_s=self._endpointer.voice_end_s))
-    def _finish(self, ended: TurnEnded) -> None:
 
+    def _finish(self, ended: TurnEnded) -> None:
         utterance = self._utterance
         if utterance is None:
             return

@@ -33,7 +33,8 @@ class EchoConfig:
     `presence_excess_db` of its noise floor; then the canceller is given no reference. `detect_presence` False always
     presumes echo. The loudness of the echo is followed at once when it rises and falls by `echo_fall_db_per_s`. The
     canceller is warm once it took out `warm_loss_db` (median of the last `convergence_steps` tenths of a second of
-    loud echo, `warm_steps` at least).
+    loud echo, `warm_steps` at least); how much leaks through is learned from the last `leak_steps` tenths of a second
+    of output.
     """
 
     enabled: bool = True
@@ -51,6 +52,7 @@ class EchoConfig:
     convergence_steps: int = 20
     warm_steps: int = 4
     warm_loss_db: float = 12.0
+    leak_steps: int = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +94,11 @@ class EndpointConfig:
     hold_silence_s: float = 1.4
     wait_silence_s: float = 5.0
     decode_wait_s: float = 1.2
-    split_pause_s: float = 0.2
-    limit_s: float = 29.0
     sure_end_chance: float = 0.95
     decode_after_s: float = 0.1
     split_after_s: float = 22.0
+    split_pause_s: float = 0.2
+    limit_s: float = 29.0
     lead_s: float = 0.25
     ptt_lead_s: float = 0.3
     pre_roll_s: float = 0.8
@@ -114,9 +116,10 @@ class BargeInConfig:
     A window with at least `duck_probability` ducks to `duck_gain_db` (≤ −12) over `duck_ramp_s`; `unduck_after_s`
     without one brings the voice back over `unduck_ramp_s` (together ≤ 0.3 s). `cut_voiced_s` of voice within the last
     `cut_within_s` cuts; stretches under `fragment_s` never count. While output sounds, a window counts only if what
-    the echo canceller left is at most `residual_gate_db` below the echo it took out, and at most `echo_gate_db` below
-    that echo at its loudest of late. Until the canceller has converged, `warm_up_cut_voiced_s` and `warm_up_gate_db`
-    (in place of `residual_gate_db`) hold.
+    the echo canceller left is at most `residual_gate_db` below the echo it took out, at most `echo_gate_db` below that
+    echo at its loudest of late, and `leak_margin_db` above what usually leaks through (`first_echo_gate_db` until that
+    is known). Until the canceller has converged, `warm_up_cut_voiced_s` and `warm_up_gate_db` (in place of
+    `residual_gate_db`) hold.
     """
 
     duck_probability: float = 0.4
@@ -129,6 +132,8 @@ class BargeInConfig:
     fragment_s: float = 0.1
     residual_gate_db: float = 10.0
     echo_gate_db: float = 10.0
+    first_echo_gate_db: float = 8.0
+    leak_margin_db: float = 6.0
     warm_up_cut_voiced_s: float = 0.16
     warm_up_gate_db: float = 4.0
 
@@ -162,11 +167,11 @@ PATIENCE: Mapping[str, EndpointConfig] = MappingProxyType(
             hold_silence_s=2.2,
             wait_silence_s=8.0,
             decode_wait_s=1.5,
+            sure_end_chance=0.96,
         ),
     }
 )
 
-            sure_end_chance=0.96,
 SENSITIVITY: Mapping[str, BargeInConfig] = MappingProxyType(
     {
         "relaxed": BargeInConfig(duck_probability=0.5, cut_voiced_s=0.192, cut_within_s=0.384, residual_gate_db=8.0),

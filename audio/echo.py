@@ -28,7 +28,8 @@ class EchoFrame:
 
     Levels are dBFS, smoothed over 50 ms. `removed_db` is the echo that was taken out (input minus output power),
     `echo_db` how loud it lately was at its loudest; `is_far_active` says that output sounds or its echo may still
-    arrive; `is_warm` that the canceller takes it out well; `loss_db` by how much (None until enough was heard).
+    arrive; `is_warm` that the canceller takes it out well; `loss_db` by how much (None until enough was heard);
+    `leak_db` how loud the rest usually gets relative to `echo_db`.
     """
 
     samples: Samples
@@ -39,6 +40,7 @@ class EchoFrame:
     is_far_active: bool
     is_warm: bool
     loss_db: float | None = None
+    leak_db: float | None = None
 
     @property
     def residual_db(self) -> float | None:
@@ -123,6 +125,7 @@ class LevelMeters:
             is_far_active=is_far_active,
             is_warm=self._is_always_warm or self.convergence.is_warm,
             loss_db=self.convergence.loss_db,
+            leak_db=self.convergence.leak_db,
         )
 
 

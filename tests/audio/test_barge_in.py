@@ -172,7 +172,7 @@ def test_a_cold_canceller_needs_more_voice() -> None:
     stream = Stream()
     stream.residual_db, stream.is_warm = 10.0, False
     stream.feed("#" * 20)
-    assert stream.actions[1] == (Action.CUT, pytest.approx(10 * WINDOW_S, abs=0.01))
+    assert stream.actions[1] == (Action.CUT, pytest.approx(5 * WINDOW_S, abs=0.01))
 
 
 def test_reset_brings_the_voice_back() -> None:

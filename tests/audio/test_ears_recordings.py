@@ -201,17 +201,21 @@ def test_its_own_voice_is_not_the_user(load: Load, answer: Samples, echo_db: flo
 def test_with_headphones_the_user_is_heard_as_fast(
     load: Load, answer: Samples, record_property: Callable[[str, object], None]
 ) -> None:
-    """Output plays and never reaches the microphone; a canceller that expects an echo would take the words for it."""
+    """Output plays and never reaches the microphone; a canceller that expects an echo would take the words for it.
+
+    The microphone is open before the character speaks, as it is in the program: headphones are told from the noise of
+    the room.
+    """
     cuts = []
     for name in SPEECH[::2]:
         speech = load(name, -26.0)[: round(1.2 * RATE)]
         rig = make_rig(rate_hz=RATE)
         rig.player.is_on = True
-        near = with_silence(speech, 1.2, 0.0)
-        rig.hear(near, answer[: len(near)])
+        near = with_silence(speech, 2.2, 0.0)
+        rig.hear(near, np.pad(answer, (RATE, 0))[: len(near)])
         cut_s = rig.player.first_s("cut")
         assert cut_s is not None, f"{name} did not interrupt"
-        cuts.append(cut_s - 1.2 - energy_onset_s(speech, RATE))
+        cuts.append(cut_s - 2.2 - energy_onset_s(speech, RATE))
     p50, p95 = report("onset to cut, headphones", cuts, record_property)
     assert p50 <= 0.22
     assert p95 <= 0.4

@@ -28,7 +28,7 @@ def run(canceller: WebRtcEchoCanceller, near: Samples, far: Samples | None) -> t
 def test_takes_out_the_echo(far: Samples, delay_s: float) -> None:
     late = round(delay_s * RATE_HZ)
     near = np.concatenate([np.zeros(late, np.float32), far])[: len(far)] * np.float32(0.5)
-    canceller = WebRtcEchoCanceller(EchoConfig(), warm_up_s=0.8)
+    canceller = WebRtcEchoCanceller(EchoConfig())
     clean, frames = run(canceller, near, far)
     after = slice(2 * RATE_HZ, len(clean))
     assert power_db(power(near[after])) - power_db(power(clean[after])) > 20.0
@@ -40,7 +40,7 @@ def test_takes_out_the_echo(far: Samples, delay_s: float) -> None:
 
 @pytest.mark.models
 def test_passes_speech_when_nothing_plays(far: Samples) -> None:
-    canceller = WebRtcEchoCanceller(EchoConfig(), warm_up_s=0.8)
+    canceller = WebRtcEchoCanceller(EchoConfig())
     clean, frames = run(canceller, far, None)
     assert all(each.residual_db is None for each in frames)
     assert power_db(power(clean)) == pytest.approx(power_db(power(far)), abs=1.5)
@@ -58,9 +58,13 @@ def _level_match(clean: Samples, far: Samples, late: int) -> float:
 
 @pytest.mark.models
 def test_reset_counts_the_warm_up_anew(far: Samples) -> None:
-    canceller = WebRtcEchoCanceller(EchoConfig(), warm_up_s=0.8)
-    _, frames = run(canceller, far, far)
+    late = round(0.05 * RATE_HZ)
+    near = np.concatenate([np.zeros(late, np.float32), far])[: len(far)] * np.float32(0.5)
+    canceller = WebRtcEchoCanceller(EchoConfig())
+    _, frames = run(canceller, near, far)
     assert frames[-1].is_warm
+    assert frames[-1].loss_db is not None
+    assert frames[-1].loss_db > 20.0
     canceller.reset()
     _, frames = run(canceller, far[: 10 * FRAME_SAMPLES], far)
     assert not frames[-1].is_warm
@@ -70,7 +74,7 @@ def test_reset_counts_the_warm_up_anew(far: Samples) -> None:
 @pytest.mark.models
 @pytest.mark.parametrize("count", [0, 159, 161, 320])
 def test_refuses_other_frame_lengths(count: int) -> None:
-    canceller = WebRtcEchoCanceller(EchoConfig(), warm_up_s=0.8)
+    canceller = WebRtcEchoCanceller(EchoConfig())
     with pytest.raises(ValueError, match="160"):
         canceller.process(np.zeros(count, np.float32), None)
     with pytest.raises(ValueError, match="160"):
