@@ -56,10 +56,11 @@ def converse(folder: Path, models: AudioModels, lines: list[tuple[float, str]]) 
 def test_a_reminder_is_asked_for_completed_and_stored(
     tmp_path: Path, loaded: AudioModels, model_path: Callable[[str], Path]
 ) -> None:
+    # each line comes seconds after the question it answers and seconds before the question would be asked again
     lines = [
         (1.0, "Set a reminder."),
         (9.0, "Water the flowers."),
-        (18.0, "Tomorrow at half past seven in the morning."),
+        (14.0, "Tomorrow at half past seven in the morning."),
     ]
     result = converse(tmp_path, loaded, lines)
     events = list(read_records((tmp_path / "events.jsonl").read_text(encoding="utf-8").splitlines()))
@@ -67,6 +68,9 @@ def test_a_reminder_is_asked_for_completed_and_stored(
     assert any(state["active_task"] is not None for state in states), "a task was running"
     assert states[-1]["active_task"] is None, "and it came to its end"
     assert [r for r in events if r["type"] == "llm:call"] == []
+    assert [r for r in events if r["type"] == "interrupt:confirm"] == [], "nobody was interrupted"
+    said = [r for r in events if r["type"] == "input:user"]
+    assert len(said) == len(lines), "no question was asked twice"
 
     database = Database(tmp_path / "data" / "mynah.db", is_inline=True)
     stored = database.transact_now(records.waiting_reminders)
