@@ -18,6 +18,8 @@ from desktop.bridge import Bridge
 from desktop.control_channel import ControlChannel, print_ack
 from desktop.event_view import EventInbox
 from desktop.flow_folders import FlowFolders
+from desktop.global_keys.in_window import WindowKeys
+from desktop.global_keys.keys import find_adapter
 from desktop.history_service import HistoryService
 from desktop.options import RunOptions
 from desktop.paths import DATABASE
@@ -25,6 +27,7 @@ from desktop.prompt_record import PromptRecord
 from desktop.settings import Settings
 from desktop.settings_service import SettingsService
 from desktop.ui.avatar.library import FOLDER
+from desktop.ui.companion.mode import PLACE_FILE
 from desktop.ui.main_window import MainWindow, create_window
 from desktop.ui.panels import Panels, keep_choice
 from orchestrator.clock import Clock, SystemClock
@@ -97,6 +100,15 @@ class WindowProgram:
         self.history = HistoryService(options.data / DATABASE, self.submit)
         self.window.subtitles.corrected.connect(self.history.correct_text)
         self.panels = Panels(self.window, self.bridge, self.settings, self.inbox, self.prompts, self.history)
+        self.keys = WindowKeys(
+            find_adapter(QApplication.platformName(), session=os.environ.get("XDG_SESSION_TYPE", "")),
+            self.bridge.call,
+            self.bridge.show,
+            talk=self.window.hold_talk,
+            stop=lambda: self.window.stop("key"),
+        )
+        self.window.global_keys_changed.connect(self.keys.apply)
+        self.window.companion.keep_in(options.data / PLACE_FILE)
         self._loader = threading.Thread(target=self._load, name="loader", daemon=True)
 
     # --- life -------------------------------------------------------------------------------------------
@@ -104,6 +116,8 @@ class WindowProgram:
     def start(self) -> None:
         """Show the window and begin to load."""
         self.window.show()
+        self.window.companion.show_tray()
+        self.keys.apply(self.settings.settings.global_talk_key, self.settings.settings.global_stop_key)
         self.bridge.show(StateView(state="starting"))
         for problem in self._options.loaded.problems:
             self.bridge.show(NoticeView(code="settings_broken", text=str(problem), severity="warning"))
@@ -116,6 +130,7 @@ class WindowProgram:
         self._is_ending = True
         self.exit_code = code
         self.window.close()
+        self.keys.close()
         self.bridge.close()
         self.settings.close()
         self.history.close()

@@ -28,6 +28,8 @@ from desktop.ui.avatar.library import DEFAULT, FOLDER, AvatarLibrary
 from desktop.ui.avatar.pack import AvatarPack
 from desktop.ui.avatar.stats import PaintStats
 from desktop.ui.avatar.widget import AvatarWidget
+from desktop.ui.companion.mode import CompanionMode
+from desktop.ui.companion.tray import TrayPort
 from desktop.ui.controls import ControlBar, make_button
 from desktop.ui.devices import DeviceSigns
 from desktop.ui.dump import dump_widgets
@@ -71,9 +73,17 @@ class MainWindow(QMainWindow):
     """The window of the program; everything it knows comes from the bridge."""
 
     setting_changed = Signal(str, object)
+    global_keys_changed = Signal(object, object)
     closed = Signal()
 
-    def __init__(self, bridge: Bridge, settings: WindowSettings, pack: AvatarPack, library: AvatarLibrary) -> None:
+    def __init__(
+        self,
+        bridge: Bridge,
+        settings: WindowSettings,
+        pack: AvatarPack,
+        library: AvatarLibrary,
+        tray: TrayPort | None = None,
+    ) -> None:
         """Build the widgets; nothing is loaded that takes time."""
         super().__init__()
         self.setObjectName("mainWindow")
@@ -106,6 +116,7 @@ class MainWindow(QMainWindow):
         self._lay_out()
         self._connect()
         self.flow_editor = FlowEditorInWindow(self, bridge)
+        self.companion = CompanionMode(self, bridge, self.translator, tray)
         self._apply_theme()
         self._apply_language()
 
@@ -132,7 +143,13 @@ class MainWindow(QMainWindow):
         self._is_motion_reduced = is_reduced
         self.avatar.set_motion_reduced(is_reduced)
         self.subtitles.set_motion_reduced(is_reduced)
+        self.companion.set_motion_reduced(is_reduced)
         self._sync_menu()
+
+    @property
+    def is_motion_reduced(self) -> bool:
+        """Whether what need not move keeps still."""
+        return self._is_motion_reduced
 
     def set_subtitles(self, *, is_shown: bool, size_px: int) -> None:
         """Show or hide the words, in letters of `size_px`."""
@@ -195,6 +212,7 @@ class MainWindow(QMainWindow):
                 "opening": round(mouth.opening, 3),
             },
             "paint": {"frames": paint.frames, "mean_ms": paint.mean_ms, "p95_ms": paint.p95_ms, "fps": paint.fps},
+            "companion": self.companion.is_on,
             "stalls": {"count": stalls.stalls, "worst_ms": stalls.worst_ms},
         }
 
@@ -252,7 +270,7 @@ class MainWindow(QMainWindow):
         self.controls.text_sent.connect(self._on_text_sent)
         self.controls.stop_pressed.connect(self._on_stop_pressed)
         self.controls.talk_changed.connect(self._on_talk_changed)
-        self.controls.microphone_muted.connect(self._on_microphone_muted)
+        self.controls.microphone_muted.connect(self.mute_microphone)
         self.controls.voice_muted.connect(self._on_voice_muted)
         self.menu.language_chosen.connect(self._on_language_chosen)
         self.menu.theme_chosen.connect(self._on_theme_chosen)
@@ -316,6 +334,10 @@ class MainWindow(QMainWindow):
             self._devices.meter(now_s)
             self.avatar.set_level(self.microphone.meter.level)
 
+    def meter(self, now_s: float) -> None:
+        """Bring the microphone's sign to this moment; frames do it while the window is shown."""
+        self._devices.meter(now_s)
+
     def _frame_interval_s(self, now_s: float) -> float:
         wait_s = self.avatar.frame_interval_s(now_s)
         if self.subtitles.is_busy():
@@ -329,9 +351,10 @@ class MainWindow(QMainWindow):
             self.controls.field.clear()
 
     def _on_stop_pressed(self) -> None:
-        self._stop("button")
+        self.stop("button")
 
-    def _stop(self, by: str) -> None:
+    def stop(self, by: str) -> None:
+        """Silence the player now and tell the core; `by` is button, key or companion."""
         self._bridge.stop_now()
         self.avatar.hush()
         self._bridge.submit(Stop(by=by))
@@ -339,7 +362,8 @@ class MainWindow(QMainWindow):
     def _on_talk_changed(self, is_down: bool) -> None:
         self._bridge.submit(PushToTalk(down=is_down))
 
-    def _on_microphone_muted(self, is_muted: bool) -> None:
+    def mute_microphone(self, is_muted: bool) -> None:
+        """Ask to close or open the microphone; a refusal leaves everything as it is."""
         if self._bridge.submit(MuteMicrophone(on=is_muted)):
             self._devices.show_microphone_muted(is_muted)
         else:
@@ -381,10 +405,10 @@ class MainWindow(QMainWindow):
         is_plain = event.modifiers() == Qt.KeyboardModifier.NoModifier
         if event.key() == Qt.Key.Key_Escape and is_plain:
             if not event.isAutoRepeat():
-                self._stop("key")
+                self.stop("key")
         elif event.key() == Qt.Key.Key_Space and is_plain:
             if not event.isAutoRepeat() and self.controls.talk.isEnabled():
-                self._hold_talk(True)
+                self.hold_talk(True)
         elif self._is_typing(event):
             self.controls.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
             self.controls.field.insert(event.text())
@@ -395,7 +419,7 @@ class MainWindow(QMainWindow):
         """Let push-to-talk go."""
         if event.key() == Qt.Key.Key_Space and self._is_talk_key_down:
             if not event.isAutoRepeat():
-                self._hold_talk(False)
+                self.hold_talk(False)
             return
         super().keyReleaseEvent(event)
 
@@ -405,7 +429,8 @@ class MainWindow(QMainWindow):
         is_writing = not isinstance(QApplication.focusWidget(), _TEXT_WIDGETS)
         return is_writing and bool(text) and text.isprintable() and not event.modifiers() & commands
 
-    def _hold_talk(self, is_down: bool) -> None:
+    def hold_talk(self, is_down: bool) -> None:
+        """Begin or end push-to-talk; nothing happens if it is so already."""
         if self._is_talk_key_down != is_down:
             self._is_talk_key_down = is_down
             self.controls.show_talking(is_down)
@@ -416,7 +441,7 @@ class MainWindow(QMainWindow):
     def changeEvent(self, event: QEvent) -> None:
         """Let push-to-talk go when the window loses the keyboard, for the release never comes; rest when minimised."""
         if event.type() == QEvent.Type.ActivationChange and not self.isActiveWindow():
-            self._hold_talk(False)
+            self.hold_talk(False)
         if event.type() == QEvent.Type.WindowStateChange and self.isVisible():
             if self.isMinimized():
                 self._ticker.stop()
@@ -426,7 +451,7 @@ class MainWindow(QMainWindow):
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
         """Let push-to-talk go with the focus."""
-        self._hold_talk(False)
+        self.hold_talk(False)
         super().focusOutEvent(event)
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -450,7 +475,12 @@ class MainWindow(QMainWindow):
 
 
 def create_window(
-    bridge: Bridge, settings: WindowSettings, pack: AvatarPack | None = None, *, avatars: Path | None = None
+    bridge: Bridge,
+    settings: WindowSettings,
+    pack: AvatarPack | None = None,
+    *,
+    avatars: Path | None = None,
+    tray: TrayPort | None = None,
 ) -> MainWindow:
     """Return the window, not yet shown; `pack` none is the bird that ships, `avatars` the folder of the user's packs.
 
@@ -458,7 +488,7 @@ def create_window(
     """
     install_font()
     library = AvatarLibrary(paths.assets() / FOLDER, avatars)
-    window = MainWindow(bridge, settings, pack or library.load(DEFAULT), library)
+    window = MainWindow(bridge, settings, pack or library.load(DEFAULT), library, tray)
     window.setWindowIcon(QIcon(str(paths.assets() / "icons" / "mynah.svg")))
     screen = QGuiApplication.primaryScreen()
     if screen is not None:

@@ -55,6 +55,10 @@ def apply_look(window: MainWindow, settings: Settings, name: str) -> None:
             window.set_subtitle_style(family=settings.subtitle_font, is_high_contrast=is_high)
         case "avatar":
             window.characters.show(settings.avatar)
+        case "companion_click_through":
+            window.companion.set_click_through(settings.companion_click_through)
+        case "global_talk_key" | "global_stop_key":
+            window.global_keys_changed.emit(settings.global_talk_key, settings.global_stop_key)
         case "log_level":
             logging.getLogger().setLevel(settings.log_level.upper())
 
@@ -96,7 +100,7 @@ class Panels(QObject):
         history.triggered.connect(lambda: self._turn(self.history))
         inspector = window.add_panel("inspectorAction", "menu.inspector", "Ctrl+I")
         inspector.triggered.connect(lambda: self._turn(self.inspector))
-        for name in ("always_on_top", "subtitles", "subtitle_font", "avatar"):
+        for name in ("always_on_top", "subtitles", "subtitle_font", "avatar", "companion_click_through"):
             apply_look(window, service.settings, name)
 
     @property

@@ -85,6 +85,10 @@ class LipSync:
         kept = [t for t in self._timelines if t.intent_id != view.intent_id]
         self._timelines = [*kept, timeline][-_KEPT:]
 
+    def take(self, other: LipSync) -> None:
+        """Follow what `other` follows."""
+        self._timelines = list(other._timelines)
+
     def stop(self, intent_id: IntentId, at_s: float) -> None:
         """Close the mouth of a sentence at `at_s`."""
         for timeline in self._timelines:

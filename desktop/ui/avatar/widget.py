@@ -150,6 +150,12 @@ class AvatarWidget(QWidget):
         self.pack_changed.emit()
         self.update()
 
+    def copy_from(self, other: AvatarWidget) -> None:
+        """Take over state and expression of `other`, and the sentence that sounds."""
+        self._state, self._expression, self._expression_of = other._state, other._expression, other._expression_of
+        self._lipsync.take(other._lipsync)
+        self._mark_change(self._state)
+
     def set_motion_reduced(self, is_reduced: bool) -> None:
         """Keep still but for mouth, blink and state."""
         self._is_motion_reduced = is_reduced

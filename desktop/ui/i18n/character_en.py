@@ -6,7 +6,6 @@ TEXTS: dict[str, str] = {
     "menu.avatar.broken": "{name} (can't be shown)",
     "menu.companion": "Companion mode",
     "menu.subtitles.correct": "Correct what was heard…",
-    "notice.global_keys_unavailable": "Keys that work outside the window are not possible here: {reason}",
     "notice.companion_no_tray": "This desktop has no tray. Open the minimised window of Mynah to come back.",
     "companion.title": "Mynah companion",
     "companion.name": "Companion",

@@ -6,7 +6,6 @@ TEXTS: dict[str, str] = {
     "menu.avatar.broken": "{name}（无法显示）",
     "menu.companion": "桌面伙伴模式",
     "menu.subtitles.correct": "更正听错的话…",
-    "notice.global_keys_unavailable": "这里无法使用窗口外的按键：{reason}",
     "notice.companion_no_tray": "此桌面没有托盘。打开最小化的 Mynah 窗口即可返回。",
     "companion.title": "Mynah 桌面伙伴",
     "companion.name": "桌面伙伴",

@@ -85,13 +85,24 @@ class SubtitleWidget(QWidget):
         if not is_floating:
             self.setMouseTracking(True)
             translator.bind(self.setToolTip, "subtitles.correct.tip")
-        bridge.user_text_changed.connect(self._on_user_text_changed)
-        bridge.character_text_added.connect(self._on_character_text_added)
-        bridge.speech_started.connect(self._on_speech_started)
-        bridge.speech_stopped.connect(self._on_speech_stopped)
-        bridge.generation_ended.connect(self._on_generation_ended)
+        for signal, take in (
+            (bridge.user_text_changed, self._on_user_text_changed),
+            (bridge.character_text_added, self._on_character_text_added),
+            (bridge.speech_started, self._on_speech_started),
+            (bridge.speech_stopped, self._on_speech_stopped),
+            (bridge.generation_ended, self._on_generation_ended),
+        ):
+            # A floating one shows the model of the window's, which takes the views.
+            signal.connect(self._on_others_view if is_floating else take)
         theme.changed.connect(self.update)
         translator.changed.connect(self.update)
+
+    def copy_from(self, other: SubtitleWidget) -> None:
+        """Show what `other` shows, from its model: both follow the same views from then on."""
+        self.model = other.model
+        self._character_name = other._character_name
+        self._layouts.clear()
+        self.update()
 
     def set_character_name(self, name: str) -> None:
         """Call the character by `name` instead of the catalogue's word."""
@@ -169,6 +180,9 @@ class SubtitleWidget(QWidget):
 
     def _on_generation_ended(self, view: GenerationEndedView) -> None:
         self.model.end_generation(view)
+        self._refresh()
+
+    def _on_others_view(self, _view: object) -> None:
         self._refresh()
 
     def _refresh(self) -> None:

@@ -11,6 +11,7 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from pytestqt.qtbot import QtBot
 
 from desktop.bridge import Bridge
+from desktop.ui.companion.tray import TrayPort
 from desktop.ui.main_window import MainWindow, create_window
 from orchestrator.clock import VirtualClock
 from orchestrator.contracts.commands import Command
@@ -113,9 +114,11 @@ def bridge(qapp: object, outside: Outside, clock: VirtualClock) -> Iterator[Brid
 
 @pytest.fixture
 def make_stage(qtbot: QtBot, outside: Outside, clock: VirtualClock, bridge: Bridge) -> Callable[..., Stage]:
-    def make(language: str = "en", theme: str = "light", *, reduced_motion: bool = True) -> Stage:
+    def make(
+        language: str = "en", theme: str = "light", *, reduced_motion: bool = True, tray: TrayPort | None = None
+    ) -> Stage:
         settings = SimpleNamespace(language=language, theme=theme, reduced_motion=reduced_motion)
-        window = create_window(bridge, settings)
+        window = create_window(bridge, settings, tray=tray)
         qtbot.addWidget(window)
         window.show()
         qtbot.waitExposed(window)

@@ -5,10 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtGui import QColor, QFont, QImage
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontMetricsF, QImage
+from PySide6.QtTest import QTest
 from rigs.pixels import pixels
 
 from desktop.ui.subtitles.layout import BlockLayout
+from desktop.ui.theme import LIGHT, TYPE, font
 from orchestrator.contracts.events import SubtitlePainted
 from orchestrator.contracts.ids import GenerationId, IntentId, UtteranceId
 from orchestrator.contracts.views import (
@@ -180,3 +183,80 @@ def test_places_of_characters_count_emoji_as_one(qapp: object) -> None:
     layout = BlockLayout("😀 word", font, 400.0)
     plain = BlockLayout("word", font, 400.0)
     assert layout.rects(2, 6)[0].width() == pytest.approx(plain.rects(0, 4)[0].width(), abs=1.0)
+
+
+# --- a cut, looks, corrections ------------------------------------------------------------------------------------
+
+
+def test_the_sign_of_a_cut_lies_on_no_word(make_stage: Callable[..., Any]) -> None:
+    """Whatever the length of the last line, nothing is written over the text or over the next turn."""
+    for language, text in (("en", "We walk and talk and walk on " * 2), ("zh_CN", "我们一边走一边聊天，" * 6)):
+        stage = make_stage(language)
+        stage.show(CharacterTextView(generation_id=G1, intent_id=I1, text=text))
+        stage.show(SpeechStoppedView(generation_id=G1, intent_id=I1, at_s=101.0, cut_at=6))
+        stage.show(UserTextView(utterance_id=UtteranceId("u-9"), text="next", final=True))
+        widget = stage.window.subtitles
+        crowded = 0
+        for extra in range(0, 60, 2):
+            widget.model.blocks[0].sentences[0].text = text + "m" * extra
+            own, following = widget._place()[0]
+            assert following.y >= own.y + own.layout.height + own.extra
+            last = own.layout.rects(0, len(own.layout.text))[-1]
+            words = QFontMetricsF(font(TYPE.caption_px, is_bold=True)).horizontalAdvance(
+                stage.window.translator.text("subtitles.cut")
+            )
+            assert own.extra >= 16 or last.right() + words <= own.layout.width
+            crowded += own.extra > 0
+        assert 0 < crowded < 30
+
+
+def test_words_take_another_font_and_more_contrast(stage: Any, spoken: Any) -> None:
+    widget = stage.window.subtitles
+    stage.show(spoken.added(), spoken.started(100.0))
+    stage.at(100.4)
+    soft = widget.grab().toImage()
+    widget.set_high_contrast(True)
+    strong = widget.grab().toImage()
+    assert soft != strong
+    muted = QColor(LIGHT.muted).getRgb()[:3]
+    ink = sum(tuple(p) == muted for row in pixels(strong)[4:40:2, 90:600:2] for p in row.astype(int))
+    assert ink < sum(tuple(p) == muted for row in pixels(soft)[4:40:2, 90:600:2] for p in row.astype(int))
+    widget.set_family("no such font at all")
+    assert widget._font().families() == font(21).families()
+    family = QFontDatabase.families()[0]
+    widget.set_family(family)
+    assert widget._font().families()[0] == family
+
+
+def test_a_misheard_line_is_corrected_by_click(stage: Any, qtbot: Any) -> None:
+    widget = stage.window.subtitles
+    found: list[tuple[str, str]] = []
+    widget.corrected.connect(lambda heard, said: found.append((heard, said)))
+    stage.show(UserTextView(utterance_id=UtteranceId("u-1"), text="play comfy you eye", final=True))
+    stage.at(101.0)
+    left, _ = widget._column()
+    QTest.mouseClick(widget, Qt.MouseButton.LeftButton, pos=QPoint(round(left) + 120, 12))
+    assert widget.editor.isVisible() and widget.editor.text() == "play comfy you eye"
+    assert widget.editor.accessibleName()
+    QTest.keyClicks(widget.editor, "play ComfyUI")
+    QTest.keyClick(widget.editor, Qt.Key.Key_Return)
+    assert found == [("play comfy you eye", "play ComfyUI")]
+    assert not widget.editor.isVisible()
+
+
+def test_a_correction_is_left_by_escape_and_stops_nothing(stage: Any) -> None:
+    stage.show(UserTextView(utterance_id=UtteranceId("u-1"), text="hello there", final=True))
+    stage.at(101.0)
+    stage.outside.commands.clear()
+    stage.window.menu.correction.trigger()
+    editor = stage.window.subtitles.editor
+    assert editor.isVisible()
+    QTest.keyClick(editor, Qt.Key.Key_Escape)
+    assert not editor.isVisible() and stage.outside.commands == []
+
+
+def test_live_words_and_the_character_can_not_be_corrected(stage: Any, spoken: Any) -> None:
+    widget = stage.window.subtitles
+    assert not widget.correct_last()
+    stage.show(UserTextView(utterance_id=UtteranceId("u-1"), text="hel", final=False), spoken.added())
+    assert not widget.correct_last()

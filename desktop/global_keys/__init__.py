@@ -1,0 +1,1 @@
+"""Keys that work in every program, where the platform gives them to us."""

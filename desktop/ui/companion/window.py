@@ -1,0 +1,356 @@
+"""The companion: the character alone on the desktop, with what is said in a bubble and a sign of the microphone."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QAction,
+    QCloseEvent,
+    QColor,
+    QContextMenuEvent,
+    QGuiApplication,
+    QHideEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QShowEvent,
+)
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QSizeGrip, QVBoxLayout, QWidget
+
+from desktop.bridge import Bridge
+from desktop.ui import icons
+from desktop.ui.avatar.pack import AvatarPack
+from desktop.ui.avatar.widget import AvatarWidget
+from desktop.ui.companion.placement import Rect, clamped, default_place
+from desktop.ui.controls import make_button
+from desktop.ui.frames import FrameTicker
+from desktop.ui.i18n import Translator
+from desktop.ui.microphone import MicrophoneSign
+from desktop.ui.subtitles.widget import SubtitleWidget
+from desktop.ui.theme import GRID_PX, Theme, stylesheet
+
+_STEP_PX = 5 * GRID_PX
+_BUBBLE_PX = 14 * GRID_PX
+_SUBTITLE_PX = 16
+_METER_S = 1 / 20
+
+
+class _Grip(QSizeGrip):
+    """The corner that resizes, drawn as three lines so that it is seen on any desktop."""
+
+    def __init__(self, parent: QWidget, theme: Theme) -> None:
+        super().__init__(parent)
+        self.setObjectName("companionGrip")
+        self.setFixedSize(2 * GRID_PX, 2 * GRID_PX)
+        self._theme = theme
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the lines."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+        for colour, width in ((self._theme.palette.surface, 4.0), (self._theme.palette.ink, 1.5)):
+            painter.setPen(QPen(QColor(colour), width, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
+            for step in (4, 8, 12):
+                painter.drawLine(QPoint(14, 14 - step), QPoint(14 - step, 14))
+        painter.end()
+
+
+def is_place_free() -> bool:
+    """Whether a program may put its windows where it likes: not under Wayland."""
+    return not QGuiApplication.platformName().startswith("wayland")
+
+
+def screens() -> list[Rect]:
+    """Return the available parts of the screens, the primary one first."""
+    first = QGuiApplication.primaryScreen()
+    found = sorted(QGuiApplication.screens(), key=lambda screen: screen is not first)
+    return [_rect(screen.availableGeometry()) for screen in found]
+
+
+def _rect(rect: QRect) -> Rect:
+    return Rect(rect.x(), rect.y(), rect.width(), rect.height())
+
+
+class CompanionWindow(QWidget):
+    """Frameless, transparent, above other windows; dragged anywhere, resized at its corner or with plus and minus."""
+
+    back_asked = Signal()
+    stop_asked = Signal()
+    mute_asked = Signal(bool)
+    click_through_asked = Signal(bool)
+    place_changed = Signal()
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        pack: AvatarPack,
+        theme: Theme,
+        translator: Translator,
+        *,
+        is_motion_reduced: bool = False,
+    ) -> None:
+        """Build it, hidden."""
+        super().__init__(None)
+        self.setObjectName("companionWindow")
+        self._bridge = bridge
+        self._theme = theme
+        self._translator = translator
+        self._grabbed: QPoint | None = None
+        self._is_click_through = False
+        self._metered_at_s = 0.0
+        self._avatar_due_s = 0.0
+        self.setWindowFlags(Qt.WindowType.FramelessWindowHint | Qt.WindowType.WindowStaysOnTopHint | Qt.WindowType.Tool)
+        self.setAttribute(Qt.WidgetAttribute.WA_TranslucentBackground)
+        self.setAttribute(Qt.WidgetAttribute.WA_QuitOnClose, False)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.avatar = AvatarWidget(bridge, pack, theme, is_motion_reduced=is_motion_reduced, is_floating=True)
+        self.subtitles = SubtitleWidget(
+            bridge, theme, translator, is_motion_reduced=is_motion_reduced, is_floating=True
+        )
+        self.subtitles.set_size(_SUBTITLE_PX)
+        self.microphone = MicrophoneSign(theme, translator)
+        self.microphone.setObjectName("companionMicrophone")
+        self.mute = make_button("companionMuteButton", is_icon=True)
+        self.mute.setCheckable(True)
+        self.stop = make_button("companionStopButton", is_icon=True)
+        self.back = make_button("companionBackButton", is_icon=True)
+        self.bubble = QFrame()
+        self.bubble.setObjectName("companionBubble")
+        self.bubble.setFixedHeight(_BUBBLE_PX)
+        self.menu = QMenu(self)
+        self.menu.setObjectName("companionMenu")
+        self.click_through_action = self._add_actions()
+        self._grip = _Grip(self, theme)
+        self._lay_out()
+        self._connect()
+        self._ticker = FrameTicker(bridge.clock, self._on_frame, self._frame_interval_s, self)
+        self._refresh()
+        self.setMinimumSize(QSize(200, 240))
+
+    def _lay_out(self) -> None:
+        inside = QVBoxLayout(self.bubble)
+        inside.setContentsMargins(GRID_PX // 2, GRID_PX, GRID_PX // 2, GRID_PX)
+        inside.addWidget(self.subtitles)
+        self._row = QFrame()
+        self._row.setObjectName("companionControls")
+        row = QHBoxLayout(self._row)
+        row.setContentsMargins(GRID_PX, GRID_PX // 2, GRID_PX, GRID_PX // 2)
+        row.setSpacing(GRID_PX // 2)
+        row.addWidget(self.microphone)
+        row.addStretch(1)
+        for button in (self.mute, self.stop, self.back):
+            row.addWidget(button)
+        row.addWidget(self._grip, 0, Qt.AlignmentFlag.AlignBottom)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(GRID_PX)
+        column.addWidget(self.bubble)
+        column.addWidget(self.avatar, 1)
+        column.addWidget(self._row)
+
+    def _connect(self) -> None:
+        bridge, translator = self._bridge, self._translator
+        self.mute.clicked.connect(self.mute_asked)
+        self.stop.clicked.connect(lambda _=False: self.stop_asked.emit())
+        self.back.clicked.connect(lambda _=False: self.back_asked.emit())
+        for signal in (bridge.state_changed, bridge.speech_started, bridge.speech_stopped, bridge.user_text_changed):
+            signal.connect(self._on_news)
+        bind = translator.bind
+        bind(self.setWindowTitle, "companion.title")
+        bind(self.setAccessibleName, "companion.name")
+        bind(self.setAccessibleDescription, "companion.tip")
+        bind(self.avatar.setAccessibleName, "avatar.name")
+        bind(self.avatar.setToolTip, "companion.tip")
+        bind(self.bubble.setAccessibleName, "companion.bubble")
+        bind(self.subtitles.setAccessibleName, "subtitles.name")
+        bind(self._row.setAccessibleName, "companion.name")
+        bind(self._grip.setAccessibleName, "companion.grip")
+        bind(self._grip.setToolTip, "companion.grip")
+        for button, key in ((self.stop, "companion.stop"), (self.back, "companion.back")):
+            bind(button.setAccessibleName, key)
+            bind(button.setToolTip, key)
+        translator.changed.connect(self._refresh)
+        self._theme.changed.connect(self._refresh)
+
+    def _add_actions(self) -> QAction:
+        def add(name: str, key: str) -> QAction:
+            made = QAction(self.menu)
+            made.setObjectName(name)
+            self._translator.bind(made.setText, key)
+            self.menu.addAction(made)
+            return made
+
+        add("companionBackAction", "companion.back").triggered.connect(lambda _=False: self.back_asked.emit())
+        add("companionLargerAction", "companion.larger").triggered.connect(lambda _=False: self.grow(_STEP_PX))
+        add("companionSmallerAction", "companion.smaller").triggered.connect(lambda _=False: self.grow(-_STEP_PX))
+        through = add("companionClickThroughAction", "companion.click_through")
+        through.setCheckable(True)
+        through.triggered.connect(self.click_through_asked)
+        return through
+
+    # --- for the mode ----------------------------------------------------------------------------------
+
+    def set_motion_reduced(self, is_reduced: bool) -> None:
+        """Keep still what need not move."""
+        self.avatar.set_motion_reduced(is_reduced)
+        self.subtitles.set_motion_reduced(is_reduced)
+
+    def put(self, place: Rect | None) -> None:
+        """Stand at `place`, or in the corner; always wholly on a screen. Under Wayland only the size counts."""
+        now = screens()
+        rect = clamped(place, now) if place is not None else default_place(now)
+        self.resize(rect.width, rect.height)
+        if is_place_free():
+            self.move(rect.x, rect.y)
+
+    def place(self) -> Rect:
+        """Return where it stands."""
+        return _rect(self.geometry())
+
+    def grow(self, by_px: int) -> None:
+        """Become larger or smaller, in place."""
+        now = self.place()
+        height = round(now.height * (now.width + by_px) / now.width)
+        self.put(Rect(now.x - by_px // 2, now.y - (height - now.height), now.width + by_px, height))
+        self.place_changed.emit()
+
+    def set_click_through(self, is_through: bool) -> None:
+        """Let clicks go to what is behind it, or take them."""
+        self.click_through_action.setChecked(is_through)
+        if self._is_click_through == is_through:
+            return
+        self._is_click_through = is_through
+        was_visible, place = self.isVisible(), self.place()
+        self.setWindowFlag(Qt.WindowType.WindowTransparentForInput, is_through)
+        if was_visible:
+            # Another flag makes another window of the system, which begins hidden.
+            self.put(place)
+            self.show()
+
+    @property
+    def is_click_through(self) -> bool:
+        """Whether clicks go to what is behind it."""
+        return self._is_click_through
+
+    def show_microphone(self, state: str, level_db: float | None, now_s: float) -> None:
+        """Show the microphone's state and level."""
+        if state != self.microphone.state:
+            self.microphone.show_state(state)
+            self._refresh()
+        self.microphone.meter.show_level(level_db if state == "open" else None, now_s)
+        self.avatar.set_level(self.microphone.meter.level)
+
+    # --- frames ----------------------------------------------------------------------------------------
+
+    def _on_news(self, view: object) -> None:
+        self._avatar_due_s = 0.0
+        self._ticker.hurry()
+
+    def _on_frame(self, now_s: float) -> None:
+        if now_s >= self._avatar_due_s:
+            self._avatar_due_s = now_s + self.avatar.frame_interval_s(now_s) - 1 / 120
+            self.avatar.update()
+        self.subtitles.tick(now_s)
+        self.bubble.setVisible(bool(self.subtitles.model.blocks))
+
+    def _frame_interval_s(self, now_s: float) -> float:
+        wait_s = min(self.avatar.frame_interval_s(now_s), _METER_S)
+        return min(wait_s, 1 / 60) if self.subtitles.is_busy() else wait_s
+
+    # --- what the user does ----------------------------------------------------------------------------
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Begin to drag, wherever it is grabbed."""
+        if event.button() != Qt.MouseButton.LeftButton:
+            super().mousePressEvent(event)
+            return
+        handle = self.windowHandle()
+        if not is_place_free() and handle is not None:
+            handle.startSystemMove()
+            return
+        self._grabbed = event.globalPosition().toPoint() - self.pos()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Follow the pointer."""
+        if self._grabbed is not None:
+            self.move(event.globalPosition().toPoint() - self._grabbed)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Stay where it was put, on a screen."""
+        if self._grabbed is not None:
+            self._grabbed = None
+            self.put(self.place())
+            self.place_changed.emit()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Go back to the window."""
+        if event.button() == Qt.MouseButton.LeftButton:
+            self._grabbed = None
+            self.back_asked.emit()
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Open the menu, by the mouse or by its key."""
+        self.menu.popup(event.globalPos())
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Stop on Escape; arrows move, plus and minus resize."""
+        moves = {
+            Qt.Key.Key_Left: (-_STEP_PX, 0),
+            Qt.Key.Key_Right: (_STEP_PX, 0),
+            Qt.Key.Key_Up: (0, -_STEP_PX),
+            Qt.Key.Key_Down: (0, _STEP_PX),
+        }
+        key = Qt.Key(event.key())
+        if key == Qt.Key.Key_Escape:
+            self.stop_asked.emit()
+        elif key in moves:
+            now, (dx, dy) = self.place(), moves[key]
+            self.put(Rect(now.x + dx, now.y + dy, now.width, now.height))
+            self.place_changed.emit()
+        elif event.text() in ("+", "=", "-"):
+            self.grow(-_STEP_PX if event.text() == "-" else _STEP_PX)
+        else:
+            super().keyPressEvent(event)
+
+    # --- window life -----------------------------------------------------------------------------------
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Begin to paint frames."""
+        super().showEvent(event)
+        self.bubble.setVisible(bool(self.subtitles.model.blocks))
+        self._ticker.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Paint nothing while hidden."""
+        self._ticker.stop()
+        super().hideEvent(event)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Go back to the window instead: closing the companion does not end the program."""
+        event.ignore()
+        self.back_asked.emit()
+
+    def _refresh(self) -> None:
+        p = self._theme.palette
+        self.setStyleSheet(
+            stylesheet(p)
+            + f"""
+            QWidget#companionWindow {{ background: transparent; }}
+            QFrame#companionBubble, QFrame#companionControls {{
+                background: {p.surface}; border: 1px solid {p.outline}; border-radius: 16px; }}
+            QFrame#companionMicrophone {{ background: transparent; border: 0; }}
+            QFrame#companionControls QPushButton {{
+                min-height: 30px; min-width: 30px; max-width: 30px; border-radius: 15px; }}
+            """
+        )
+        is_muted = self.microphone.state == "muted"
+        words = self._translator.text(f"mute_microphone.{'on' if is_muted else 'off'}")
+        self.mute.setAccessibleName(words)
+        self.mute.setToolTip(words)
+        self.mute.setChecked(is_muted)
+        self.mute.setEnabled(self.microphone.state != "missing")
+        self.mute.setIcon(icons.icon("mic_off" if is_muted else "mic", p.ink, pressed=p.on_primary))
+        self.stop.setIcon(icons.icon("stop", p.danger))
+        self.back.setIcon(icons.icon("window", p.ink))
