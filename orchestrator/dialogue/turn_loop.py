@@ -283,6 +283,8 @@ class TurnLoop:
             work.is_joined = is_joined
             self._joined = generation.generation_id if is_joined else None
             self._spawn_settle(work, "failed" if work.failed_because is not None else "cancelled")
+        # That it stopped when it was held earlier says nothing about what has sounded since.
+        generation.stopped.clear()
         self._ports.speech.purge(generation.generation_id, str(reason))
         if self.active is generation:
             self.active = None

@@ -316,6 +316,19 @@ def joined_before_the_first_sound(rig: ConversationRig) -> None:
     assert said == ["an earlier question", "tell me about boats and about ships"]
 
 
+def an_answer_held_once_waits_for_its_last_words_when_it_is_stopped(rig: ConversationRig) -> None:
+    """What it said after it went on counts as heard, though it had been reported as stopped before."""
+    rig.plans.append((("say", rig.sentence(8)),))
+    rig.type("tell me")
+    rig.advance(2)
+    rig.do(lambda: rig.core.handle(Notify(id="n1", text="the kettle boils now.", urgent=True)))
+    assert rig.until(lambda: len(rig.complete_words) >= 4 + 3)
+    rig.stop_button()
+    assert rig.until(rig.is_quiet)
+    heard = rig.words_sounded().removeprefix("the kettle boils now. ")
+    assert heard and letters(rig.answers()[-1]["text"]) == letters(heard)
+
+
 def ducking_is_nothing(rig: ConversationRig) -> None:
     """Only lowered: every word is heard once, nothing is confirmed, nothing resumed."""
     sentence = rig.sentence(8)
@@ -346,6 +359,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     a_restart_keeps_what_was_said,
     go_on_speaks_the_exact_rest,
     joined_before_the_first_sound,
+    an_answer_held_once_waits_for_its_last_words_when_it_is_stopped,
     ducking_is_nothing,
 )
 
