@@ -344,6 +344,10 @@ class Brain(Protocol):
         """Whether a running question takes `text` as its answer (so "yeah", 「嗯」 is no backchannel)."""
         ...
 
+    def expected_answer(self) -> str | None:
+        """What the open question wants, as a slot type (boolean, number, text …); None without an open question."""
+        ...
+
     def silence_timeout_s(self) -> float | None:
         """After how much silence since the end of the last answer a `silence` turn is due; None: never."""
         ...
