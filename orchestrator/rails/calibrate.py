@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.rails.background import BACKGROUND, NEAR_MISSES, OTHER_JOBS
+from orchestrator.rails.background import shipped
 from orchestrator.rails.index import Match, MatchIndex, VectorStore
 from orchestrator.rails.language import language_of
 from orchestrator.rails.model import RailsConfig, RailSettings
@@ -91,7 +91,7 @@ async def calibrate(config: RailsConfig, store: VectorStore) -> CalibrationRepor
     """Measure the intents of a configuration. Raises `EmbeddingFailed`."""
     items = [(text, name) for name, texts in config.user_intents.items() for text in texts]
     settings = config.settings
-    talk, rivals = (BACKGROUND, (*NEAR_MISSES, *OTHER_JOBS)) if items else ((), ())
+    talk, rivals = (shipped().ordinary, shipped().rivals) if items else ((), ())
     index = await MatchIndex.build(items, store, scale=settings.similarity_scale, background=talk, rivals=rivals)
     is_auto = settings.similarity_threshold is None
     left_out = index.leave_one_out(by_contrast=is_auto)

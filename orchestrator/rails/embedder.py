@@ -1,6 +1,6 @@
 """Where sentence vectors come from: the local multilingual model, an endpoint, or character n-grams.
 
-Vectors are handed on as the provider made them (rows of numbers); only `index.py` calculates with them.
+Vectors are handed on as the provider made them (rows of numbers); only `index/` calculates with them.
 """
 
 from __future__ import annotations

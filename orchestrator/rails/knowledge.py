@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from orchestrator.rails.background import BACKGROUND, NEAR_MISSES, OTHER_JOBS
+from orchestrator.rails.background import shipped
 from orchestrator.rails.index import Hit, MatchIndex, VectorStore
 from orchestrator.rails.index import Match as Found
 from orchestrator.rails.lazy_index import LazyIndex
 from orchestrator.rails.model import RailsConfig
 
-_SAFETY_EASE = 0.5
+_SAFETY_EASE = 0.03
+"""How much less lift over small talk a safety intent needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +43,8 @@ class Knowledge:
         is_exact = store.provider.is_exact
         examples = [(text, name) for name, texts in config.user_intents.items() for text in texts]
         is_bare = is_exact or not examples
-        background = () if is_bare else BACKGROUND
-        others = () if is_bare else tuple(dict.fromkeys((*NEAR_MISSES, *OTHER_JOBS, *rivals)))
+        background = () if is_bare else shipped().ordinary
+        others = () if is_bare else tuple(dict.fromkeys((*shipped().rivals, *rivals)))
         messages = [(f"{name}: {v.text}", name) for name, vs in config.bot_messages.items() for v in vs[:3]]
         lines = [(line, name) for name, found in config.rail_lines.items() for line in found]
         scale = config.settings.similarity_scale
@@ -68,7 +69,7 @@ class Knowledge:
 
     async def find_intent(self, text: str) -> IntentMatch | None:
         """Return the intent that is beyond threshold and margin."""
-        return await self._found(text, self.config.settings.margin, 1.0)
+        return await self._found(text, self.config.settings.margin, 0.0)
 
     async def find_safety_intent(self, text: str) -> IntentMatch | None:
         """Return the intent of a safety rail if it is the nearest: rather once too often, so without a margin."""

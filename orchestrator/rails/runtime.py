@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.dialogue.rails_port import Match, RailsHost
-from orchestrator.rails.background import BACKGROUND, NEAR_MISSES
+from orchestrator.rails.background import shipped
 from orchestrator.rails.embedder import EmbeddingFailed
 from orchestrator.rails.env import Expressions
 from orchestrator.rails.index import Match as Found
@@ -116,7 +116,8 @@ class IndexMatcher:
         self._items = [(text, name) for name, texts in examples.items() for text in texts if text.strip()]
         self._threshold = threshold
         self._margin = margin
-        background, rivals = ((), ()) if store.provider.is_exact else (BACKGROUND, NEAR_MISSES)
+        is_bare = store.provider.is_exact or not self._items
+        background, rivals = ((), ()) if is_bare else (shipped().ordinary, shipped().near_misses)
         self._index = LazyIndex(
             store,
             self._items,

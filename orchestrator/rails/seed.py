@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.flows.source import MapNode, read_source
-from orchestrator.rails.background import BACKGROUND, NEAR_MISSES, OTHER_JOBS
+from orchestrator.rails.background import shipped
 from orchestrator.rails.embedder import LocalEmbedder
 from orchestrator.rails.index import VectorStore
 
 
 def seed_texts(folder: Path) -> list[str]:
     """Return every sentence of the folder's files that is searched by meaning, and the small talk."""
-    found: list[str] = [*BACKGROUND, *NEAR_MISSES, *OTHER_JOBS]
+    found: list[str] = [*shipped().ordinary, *shipped().rivals]
     for path in sorted(folder.glob("*.yml")):
         root = read_source(path).root
         if not isinstance(root, MapNode):

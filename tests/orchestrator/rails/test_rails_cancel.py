@@ -11,7 +11,7 @@ import pytest
 from orchestrator.contracts.dialogue import LlmRequest, MessageHeard, TurnHeard
 
 CONFIG = """
-user_intents: {x: [hello], y: [other], agree: ["yes"]}
+user_intents: {x: [hello], y: [other], no rail: [third], agree: ["yes"]}
 bot_messages: {done: [Done.]}
 rails:
   r: {steps: [{user: x}, {bot: free}, {user: agree}, {bot: done}]}
@@ -52,6 +52,8 @@ class HangingLlm:
         ("hello", "", ""),
         ("other", "va", ""),
         ("unknown", "us", ""),
+        ("third", "bot fr", ""),
+        ("third", "bot free\nbot mo", ", multi_step: true"),
         ("unknown", "user x\nbo", ", single_call: true"),
         ("unknown", "user x\nbot free\nSome words that go ", ", single_call: true"),
     ],
@@ -67,6 +69,7 @@ async def test_cancelling_closes_the_call(talk: Any, text: str, begin: str, extr
 
     task = asyncio.create_task(run())
     await llm.asked.wait()
+    assert llm.open == 1
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

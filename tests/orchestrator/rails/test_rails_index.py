@@ -38,6 +38,23 @@ class Angles:
         return [[3 * math.cos(math.radians(float(t))), 3 * math.sin(math.radians(float(t)))] for t in texts]
 
 
+class Wide(Angles):
+    """Sentences are "kind number": points near the axis of their kind, each with a direction of its own."""
+
+    name = "wide"
+    kinds = ("tea", "bus", "talk")
+
+    async def embed(self, texts: Sequence[str]) -> Any:
+        rows = []
+        for text in texts:
+            kind, number = text.split()
+            row = [0.0] * 48
+            row[self.kinds.index(kind)] = 1.0
+            row[3 + int(number)] = 1.5
+            rows.append(row)
+        return rows
+
+
 ITEMS = [("0", "a"), ("10", "a"), ("40", "b"), ("90", "c")]
 
 
@@ -65,6 +82,51 @@ async def test_threshold_and_margin_are_both_needed() -> None:
     assert await index.match_at("13", threshold=0.99, margin=0.05) is not None
     assert await index.match_at("20", threshold=0.99, margin=0.05) is None
     assert await index.match_at("26", threshold=0.5, margin=0.05) is None
+
+
+WIDE = [(f"tea {i}", "tea") for i in range(6)] + [(f"bus {i}", "bus") for i in range(26, 32)]
+TALK = [f"talk {i}" for i in range(6, 26)]
+
+
+async def test_what_examples_have_in_common_counts_beside_the_nearest_ones() -> None:
+    index = await MatchIndex.build(WIDE, VectorStore(Wide()), background=TALK)
+    # "tea 26" is nearest to the example "bus 26", "tea 6" to the small talk "talk 6".
+    for text, label in (("tea 40", "tea"), ("bus 41", "bus"), ("tea 26", "tea"), ("tea 6", "tea"), ("bus 7", "bus")):
+        found = await index.match_auto(text, margin=0.02)
+        assert found is not None, text
+        assert found.label == label
+    assert await index.match_auto("talk 42", margin=0.02) is None
+    assert all(match.label == label for match, (_, label) in zip(index.leave_one_out(), WIDE, strict=True))
+    assert not [m for m in index.small_talk_left_out() if m.lift >= index.thresholds["en"]]
+
+
+async def test_left_out_sentences_score_as_if_they_were_not_there() -> None:
+    """The closed form of leaving one out is what an index without that sentence finds, the means aside."""
+    whole = await MatchIndex.build(WIDE, VectorStore(Wide()), background=TALK)
+    for place in (0, 7):
+        rest = [item for i, item in enumerate(WIDE) if i != place]
+        index = await MatchIndex.build(rest, VectorStore(Wide()), background=TALK)
+        found = await index.match_contrast(WIDE[place][0])
+        with_it = await whole.match_contrast(WIDE[place][0])
+        left_out = whole.leave_one_out()[place]
+        assert found is not None
+        assert with_it is not None
+        assert left_out.label == found.label
+        assert left_out.lift == pytest.approx(found.lift, abs=0.1)
+        assert with_it.lift > left_out.lift + 0.1
+
+
+async def test_very_wide_vectors_are_judged_by_the_nearest_examples_alone() -> None:
+    class VeryWide(Wide):
+        name = "very wide"
+
+        async def embed(self, texts: Sequence[str]) -> Any:
+            return [[*row, *[0.0] * 2000] for row in await super().embed(texts)]
+
+    index = await MatchIndex.build(WIDE, VectorStore(VeryWide()), background=TALK)
+    found = await index.match_contrast("tea 26")
+    assert found is not None
+    assert found.label == "bus"
 
 
 async def test_top_is_best_first_in_the_order_given_on_ties_and_never_filtered() -> None:

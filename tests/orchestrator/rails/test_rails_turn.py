@@ -411,6 +411,7 @@ async def test_extract_reads_values(talk: Any, kind: str, answer: str, value: An
         ("text", "none"),
         ("integer", "about forty"),
         ("integer", "4.5"),
+        ("integer", '{"v": 42}'),
         ("boolean", "maybe"),
         ("list", "a"),
     ],

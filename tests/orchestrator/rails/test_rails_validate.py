@@ -122,6 +122,11 @@ def test_suggestions() -> None:
     assert [p.suggestion for p in problems] == ["say", "settings"]
 
 
+def test_a_misspelt_key_of_tasks_is_suggested_too() -> None:
+    _, problems = load_rails([parse_source("slot: {}\nflow: {}\nrial: {}")])
+    assert [p.suggestion for p in problems] == ["slots", "flows", "rails"]
+
+
 @pytest.mark.parametrize(
     "step, code",
     [
