@@ -8,10 +8,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
-from audio.player_ledger import Hold, PlayedSegment, RecentText, Resumed, Stop, interpolate
+from audio.player_ledger import Hold, PlayedSegment, RecentText, Resumed, Segments, Stop, interpolate
 from audio.player_level import VoiceLevel
 from audio.player_outbox import Outbox, PlayerListener
 from audio.player_render import (
+    Fill,
     Freeze,
     Play,
     ReferenceSink,
@@ -33,7 +34,7 @@ from orchestrator.contracts.events import (
 from orchestrator.contracts.ids import GenerationId, IntentId
 from orchestrator.contracts.ports import EventSink
 
-__all__ = ["Player", "PlayerListener", "ReferenceSink", "Segment"]
+__all__ = ["Fill", "Player", "PlayerListener", "ReferenceSink", "Segment"]
 
 _RECENT_S = 10.0
 _PURGED_KEPT = 256
@@ -48,7 +49,7 @@ class Player:
     `render` belongs to the device's thread (or the simulator); every other method may be called from any thread and
     returns at once. `poll` turns what was played into events and must be called about every 10 ms by one thread.
     A held generation stands aside: another one may play meanwhile. Bounded by its caller (the speech worker
-    synthesises only a little ahead). Counters: `starved` (a sentence came late), `underflows` (the device said so),
+    synthesises only a little ahead). Counters: `starved` (sound was made too late), `underflows` (the device said so),
     `refused` (segments of a purged generation).
     """
 
@@ -70,8 +71,7 @@ class Player:
         self._lock = threading.Lock()
         self._outbox = Outbox(events, _SOURCE, self._lock, listener)
         self._level = VoiceLevel(self._renderer.commands)
-        self._items: list[PlayedSegment] = []
-        self._leaving: dict[IntentId, tuple[PlayedSegment, int]] = {}
+        self._segments = Segments()
         self._held: dict[GenerationId, Hold] = {}
         self._attempts: OrderedDict[GenerationId, int] = OrderedDict()
         self._purged: OrderedDict[GenerationId, None] = OrderedDict()
@@ -83,7 +83,7 @@ class Player:
         self._is_speaking = False
         self._last_end_s = -1e9
         self._last_generation: GenerationId | None = None
-        self.starved = 0
+        self._starved = 0
         self.underflows = 0
         self.refused = 0
 
@@ -97,6 +97,11 @@ class Player:
     def render(self, out: Samples, dac_time_s: float) -> None:
         """Fill the mono block `out`, whose first sample is at the loudspeaker at `dac_time_s`; never waits."""
         self._renderer.render(out, dac_time_s)
+
+    @property
+    def starved(self) -> int:
+        """How often there was silence because sound had not been made in time."""
+        return self._starved + self._renderer.waits
 
     def note_underflow(self) -> None:
         """Count a hole the device reported."""
@@ -113,8 +118,6 @@ class Player:
         with self._lock:
             if rate_hz != self._renderer.rate_hz:
                 self._let_go()
-                for item in self._items:
-                    item.convert(self._resample, rate_hz)
                 self._renderer.set_rate(rate_hz)
             self._is_attached = True
             self._push()
@@ -127,12 +130,16 @@ class Player:
     # --- control ------------------------------------------------------------------------------------------
 
     def enqueue(self, segment: Segment) -> bool:
-        """Append `segment`; False if its generation was purged or its rate is not the player's."""
+        """Append `segment`; False if its generation was purged or its rate is not the player's.
+
+        One that is still being made may have another rate: it is converted when it is complete, and waits until then.
+        """
         with self._lock:
-            if segment.generation_id in self._purged or segment.rate_hz != self._renderer.rate_hz:
+            is_unfit = segment.rate_hz != self._renderer.rate_hz and segment.is_complete
+            if segment.generation_id in self._purged or is_unfit:
                 self.refused += 1
                 return False
-            self._items.append(PlayedSegment(segment=segment))
+            self._segments.items.append(PlayedSegment(segment=segment))
             self._push()
             return True
 
@@ -158,8 +165,7 @@ class Player:
         """Return the text that sounded in the last `within_s` seconds, up to the word that sounds now."""
         now_s = self._clock.monotonic_s()
         with self._lock:
-            current = next((item for item in self._items if item.is_running), None)
-            return self._recent.text(now_s - within_s, now_s, current)
+            return self._recent.text(now_s - within_s, now_s, self._segments.running())
 
     def duck(self, *, gain_db: float, ramp_s: float) -> None:
         """Lower the voice to `gain_db` within `ramp_s`, from the next block on."""
@@ -183,7 +189,7 @@ class Player:
             if segment is not None and segment.generation_id not in self._purged:
                 generation_id = segment.generation_id
             else:
-                waiting = next((item for item in self._items if item.generation_id not in self._held), None)
+                waiting = next((item for item in self._segments.items if item.generation_id not in self._held), None)
                 if waiting is None:
                     return None
                 generation_id = waiting.generation_id
@@ -197,7 +203,7 @@ class Player:
                 return
             token = next(self._tokens)
             self._held[generation_id] = Hold(token=token, attempts=self._attempts.get(generation_id, 0))
-            behind = list(itertools.dropwhile(lambda item: item.generation_id != generation_id, self._items))
+            behind = list(itertools.dropwhile(lambda item: item.generation_id != generation_id, self._segments.items))
             for item in behind:
                 item.is_sent = False
             self._level.note_cut()
@@ -227,15 +233,12 @@ class Player:
                 self._purged.popitem(last=False)
             hold = self._held.pop(generation_id, None)
             self._attempts.pop(generation_id, None)
-            gone = [item for item in self._items if item.generation_id == generation_id]
-            self._items = [item for item in self._items if item.generation_id != generation_id]
+            gone = self._segments.of(generation_id)
             is_in_device = any(item.is_sent for item in gone) or (hold is not None and not hold.is_stopped)
             token = next(self._tokens)
             for item in gone:
-                item.is_removed = True
                 self._resumed.pop(item.segment.intent_id, None)
-                if is_in_device:
-                    self._leaving[item.segment.intent_id] = (item, token)
+                self._segments.remove(item, token if is_in_device else None)
             if is_in_device:
                 command = Remove(generation_id=generation_id, intent_id=None, token=token)
                 self._send_stop(command, generation_id, is_hold=False)
@@ -247,15 +250,13 @@ class Player:
     def withdraw(self, intent_id: IntentId) -> bool:
         """Stop and forget one intent; the others go on. False if it is not here."""
         with self._lock:
-            item = next((item for item in self._items if item.segment.intent_id == intent_id), None)
+            item = next((item for item in self._segments.items if item.segment.intent_id == intent_id), None)
             if item is None:
                 return False
-            self._items.remove(item)
             self._resumed.pop(intent_id, None)
-            item.is_removed = True
+            token = next(self._tokens)
+            self._segments.remove(item, token if item.is_sent else None)
             if item.is_sent:
-                token = next(self._tokens)
-                self._leaving[intent_id] = (item, token)
                 command = Remove(generation_id=None, intent_id=intent_id, token=token)
                 self._send_stop(command, None, is_hold=False)
             self._push()
@@ -266,8 +267,8 @@ class Player:
         """Hand back everything unplayed as (intent, words done) and forget it; only while no stream is open."""
         with self._lock:
             self._let_go()
-            taken = [(item.segment.intent_id, item.words_done) for item in self._items]
-            self._items.clear()
+            taken = [(item.segment.intent_id, item.words_done) for item in self._segments.items]
+            self._segments.items.clear()
             self._resumed.clear()
         self._outbox.flush()
         return taken
@@ -275,12 +276,12 @@ class Player:
     def ahead_s(self) -> float:
         """Return how much sound waits or plays."""
         with self._lock:
-            return sum(item.rest_s for item in self._items)
+            return sum(item.rest_s for item in self._segments.items)
 
     def is_idle(self) -> bool:
         """Whether nothing waits, plays, or is still to be reported."""
         with self._lock:
-            return not self._items and not self._leaving and not self._renderer.reports and not self._stops
+            return not len(self._segments) and not self._renderer.reports and not self._stops
 
     def holds(self, generation_id: GenerationId) -> bool:
         """Whether the generation is held."""
@@ -293,6 +294,8 @@ class Player:
                 self._renderer.settle(now_s)
             self._drain(now_s, is_everything_due=not self._is_attached)
             self._close_unanswered(now_s)
+            # What was still being made at another device's rate may be complete by now.
+            self._push()
         self._outbox.flush()
 
     # --- inside, under the lock ---------------------------------------------------------------------------
@@ -306,7 +309,7 @@ class Player:
         self._renderer.settle(now_s)
         self._drain(now_s, is_everything_due=True)
         self._renderer.evict()
-        for item in self._items:
+        for item in self._segments.items:
             if item.is_sent:
                 item.is_sent = False
                 if item.is_running:
@@ -316,8 +319,12 @@ class Player:
         """Hand the segments that are not held to the callback."""
         if not self._is_attached:
             return
-        for item in self._items:
+        for item in self._segments.items:
             if item.generation_id not in self._held and not item.is_sent:
+                if item.segment.rate_hz != self._renderer.rate_hz:
+                    if not item.segment.is_complete:
+                        return
+                    item.convert(self._resample, self._renderer.rate_hz)
                 item.is_sent = True
                 self._renderer.commands.append(Play(segment=item.segment, start=item.start))
 
@@ -345,7 +352,7 @@ class Player:
     def _on_played(self, report: Report) -> None:
         segment = report.segment
         assert segment is not None
-        item = self._find(segment)
+        item = self._segments.find(segment)
         if item is None:
             return
         ids = (segment.generation_id, segment.intent_id)
@@ -359,7 +366,7 @@ class Player:
             self._outbox.tell(said, *ids)
         self._last_end_s = report.end_s
         self._last_generation = segment.generation_id
-        if report.end >= len(segment.pcm):
+        if report.end >= segment.end:
             self._forget(item)
             self._outbox.played(segment.intent_id)
 
@@ -369,7 +376,7 @@ class Player:
         item.is_running = True
         late_s = report.at_s - self._last_end_s
         if self._last_generation == segment.generation_id and segment.intent_id not in self._resumed:
-            self.starved += late_s > _STARVED_AFTER_S
+            self._starved += late_s > _STARVED_AFTER_S
         resumed = self._resumed.pop(segment.intent_id, None)
         if resumed is not None:
             self._outbox.tell(
@@ -391,10 +398,10 @@ class Player:
 
     def _on_stopped(self, report: Report) -> None:
         stop = self._stops.pop(report.token, None)
-        item = self._find(report.segment) if report.segment is not None else None
+        item = self._segments.find(report.segment) if report.segment is not None else None
         if item is not None and item.is_running:
             self._report_cut(item, report)
-        self._leaving = {key: gone for key, gone in self._leaving.items() if gone[1] != report.token}
+        self._segments.has_left(report.token)
         if stop is None or stop.generation_id is None:
             return
         self._is_speaking = self._is_speaking and self._renderer.sounding is not None
@@ -421,7 +428,7 @@ class Player:
         if item.is_removed:
             held_s = 0.0
         else:
-            held_s = sum(other.rest_s for other in self._items if other.generation_id == item.generation_id)
+            held_s = sum(other.rest_s for other in self._segments.items if other.generation_id == item.generation_id)
         self._outbox.tell(
             OutputCut(
                 at_s=report.at_s,
@@ -453,12 +460,12 @@ class Player:
         self._attempts[generation_id] = attempt
         while len(self._attempts) > _PURGED_KEPT:
             self._attempts.popitem(last=False)
-        mine = [item for item in self._items if item.generation_id == generation_id]
+        mine = self._segments.of(generation_id)
         held_s = sum(item.rest_s for item in mine)
         is_told = False
         for item in mine:
             from_word, repeated = item.rewind(held_s)
-            if item.start >= len(item.segment.pcm):
+            if item.start >= item.segment.end:
                 self._forget(item)
                 self._outbox.played(item.segment.intent_id)
                 continue
@@ -481,17 +488,7 @@ class Player:
                 continue
             self._on_stopped(Report(kind=ReportKind.STOPPED, at_s=now_s, end_s=now_s, token=token))
 
-    def _find(self, segment: Segment) -> PlayedSegment | None:
-        for item in self._items:
-            if item.segment is segment:
-                return item
-        leaving = self._leaving.get(segment.intent_id)
-        return leaving[0] if leaving is not None and leaving[0].segment is segment else None
-
     def _forget(self, item: PlayedSegment) -> None:
-        item.is_running = False
-        if item in self._items:
-            self._items.remove(item)
-        self._leaving.pop(item.segment.intent_id, None)
-        if not self._items:
+        self._segments.forget(item)
+        if not self._segments.items:
             self._is_speaking = False

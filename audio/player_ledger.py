@@ -13,7 +13,7 @@ import numpy as np
 from audio.player_render import Segment
 from audio.ports import Samples
 from orchestrator.contracts.events import OutputFirstSound, OutputWord, TimedViseme, TimedWord
-from orchestrator.contracts.ids import GenerationId
+from orchestrator.contracts.ids import GenerationId, IntentId
 from orchestrator.speech.words import ends_clause
 
 _SHORT_REST_S = 1.0
@@ -83,13 +83,13 @@ class PlayedSegment:
     @property
     def rest_s(self) -> float:
         """Sound that has not been played."""
-        return (len(self.segment.pcm) - self.position) / self.segment.rate_hz
+        return (self.segment.end - self.position) / self.segment.rate_hz
 
     def convert(self, resample: Resample, rate_hz: int) -> None:
-        """Go on with the same sound at another rate."""
+        """Go on with the same sound, which has to be complete, at another rate."""
         old = self.segment
-        pcm = resample(old.pcm, old.rate_hz, rate_hz)
-        self.segment = dataclasses.replace(old, pcm=pcm, rate_hz=rate_hz)
+        pcm = resample(old.pcm[: old.end], old.rate_hz, rate_hz)
+        self.segment = dataclasses.replace(old, pcm=pcm, rate_hz=rate_hz, fill=None)
         self.start = min(round(self.start * rate_hz / old.rate_hz), len(pcm))
         self.position = min(round(self.position * rate_hz / old.rate_hz), len(pcm))
 
@@ -99,7 +99,7 @@ class PlayedSegment:
         return OutputFirstSound(
             at_s=at_s,
             start_offset_s=offset_s,
-            duration_s=len(self.segment.pcm) / self.segment.rate_hz - offset_s,
+            duration_s=self.segment.end / self.segment.rate_hz - offset_s,
             words=tuple(word for word in self.segment.words if word.end_s > offset_s + _EPSILON_S),
             visemes=_visemes_from(self.segment.visemes, offset_s),
         )
@@ -108,7 +108,7 @@ class PlayedSegment:
         """Return the words whose last frame has been played and that have not been reported."""
         done: list[OutputWord] = []
         words = self.segment.words
-        is_over = self.position >= len(self.segment.pcm)
+        is_over = self.position >= self.segment.end
         while self.words_done < len(words):
             word = words[self.words_done]
             if not is_over and round(word.end_s * self.segment.rate_hz) > self.position:
@@ -151,7 +151,7 @@ class PlayedSegment:
             self.start = self.position
             return (words[0].text if words else None), 0
         if self._place() >= len(words):
-            self.start = len(self.segment.pcm)
+            self.start = self.segment.end
             return None, 0
         first = min(self.words_done, self._place())
         is_inside = (cut := self.cut_word()) is not None and cut.index >= self.words_done
@@ -187,6 +187,52 @@ def _visemes_from(visemes: tuple[TimedViseme, ...], offset_s: float) -> tuple[Ti
         return visemes
     place = bisect.bisect_right([viseme.start_s for viseme in visemes], offset_s) - 1
     return visemes[max(0, place) :]
+
+
+class Segments:
+    """What the player has: `items` in order, and what was removed while the device still fades it out."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self.items: list[PlayedSegment] = []
+        self._leaving: dict[IntentId, tuple[PlayedSegment, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self.items) + len(self._leaving)
+
+    def of(self, generation_id: GenerationId) -> list[PlayedSegment]:
+        """Return those of a generation, in order."""
+        return [item for item in self.items if item.generation_id == generation_id]
+
+    def find(self, segment: Segment) -> PlayedSegment | None:
+        """Return the memory of `segment`, also of one that is leaving."""
+        for item in self.items:
+            if item.segment is segment:
+                return item
+        leaving = self._leaving.get(segment.intent_id)
+        return leaving[0] if leaving is not None and leaving[0].segment is segment else None
+
+    def running(self) -> PlayedSegment | None:
+        """Return the one that sounds."""
+        return next((item for item in self.items if item.is_running), None)
+
+    def remove(self, item: PlayedSegment, token: int | None) -> None:
+        """Take `item` out; with the `token` of a stop, it is remembered until that is done."""
+        item.is_removed = True
+        self.items.remove(item)
+        if token is not None:
+            self._leaving[item.segment.intent_id] = (item, token)
+
+    def has_left(self, token: int) -> None:
+        """Forget what was leaving with `token`."""
+        self._leaving = {key: gone for key, gone in self._leaving.items() if gone[1] != token}
+
+    def forget(self, item: PlayedSegment) -> None:
+        """Forget `item`, which was played to its end."""
+        item.is_running = False
+        if item in self.items:
+            self.items.remove(item)
+        self._leaving.pop(item.segment.intent_id, None)
 
 
 class RecentText:

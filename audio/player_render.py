@@ -33,9 +33,24 @@ class ReferenceSink(Protocol):
         ...
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
+class Fill:
+    """How far the sound of a segment has been made: frames before `ready` can be played, `end` of them there will be.
+
+    Written by the thread that makes the sound, `end` before `ready`; `end` only ever shrinks, and stays above what
+    was ready before, so that a segment never turns out to be over after its last frame was played.
+    """
+
+    ready: int
+    end: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Segment:
-    """The sound of one intent, at the device's rate. `pause_after_s` is the silence before the next segment."""
+    """The sound of one intent, at the device's rate. `pause_after_s` is the silence before the next segment.
+
+    With a `fill`, `pcm` has room for the whole sound and is still being filled.
+    """
 
     intent_id: IntentId
     generation_id: GenerationId
@@ -46,6 +61,22 @@ class Segment:
     visemes: tuple[TimedViseme, ...] = ()
     interruptible: bool = True
     pause_after_s: float = 0.18
+    fill: Fill | None = None
+
+    @property
+    def ready(self) -> int:
+        """How many frames can be played."""
+        return len(self.pcm) if self.fill is None else self.fill.ready
+
+    @property
+    def end(self) -> int:
+        """How many frames there are, or will be at most."""
+        return len(self.pcm) if self.fill is None else self.fill.end
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is still to come."""
+        return self.fill is None or self.fill.ready >= self.fill.end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +149,8 @@ class Renderer:
     """Playlist, position, fades and gain of the device callback.
 
     `sounding` is the segment being played or about to be (in the pause before it), `sound_end_s` when the last
-    sample handed to the device will have sounded, `stretch_since_s` when the present stretch of sound began.
+    sample handed to the device will have sounded, `stretch_since_s` when the present stretch of sound began,
+    `waits` how many holes there were within a segment because its sound was not made in time.
     """
 
     def __init__(self, rate_hz: int, reference: ReferenceSink | None = None) -> None:
@@ -130,6 +162,8 @@ class Renderer:
         self.sound_end_s = 0.0
         self.stretch_since_s = 0.0
         self.blocks = 0
+        self.waits = 0
+        self._is_waiting = False
         self._reference = reference
         self._playlist: deque[Play] = deque()
         self._position = 0
@@ -193,6 +227,12 @@ class Renderer:
                 self._silent_frames += count
                 at += count
                 continue
+            if self.sounding is not None and self.sounding.ready <= self._position:
+                if self._stops:
+                    self._end_stop(dac_s + at / self.rate_hz)
+                    continue
+                self._wait()
+                break
             at += self._copy(out, at, dac_s + at / self.rate_hz)
         if at < frames:
             out[at:] = 0.0
@@ -200,6 +240,12 @@ class Renderer:
         self._apply_gain(out)
         if self._reference is not None:
             self._reference.write(out, dac_s)
+
+    def _wait(self) -> None:
+        """Be silent until more of the segment has been made, and begin softly then."""
+        self.waits += 0 if self._is_waiting else 1
+        self._is_waiting = True
+        self._fade_in_at = 0
 
     def _start_next(self) -> bool:
         if not self._playlist:
@@ -215,7 +261,10 @@ class Renderer:
     def _copy(self, out: Samples, at: int, at_s: float) -> int:
         segment = self.sounding
         assert segment is not None
-        count = min(len(segment.pcm) - self._position, len(out) - at)
+        ready = segment.ready
+        count = min(ready - self._position, len(out) - at)
+        is_dry = self._position + count >= ready and at + count < len(out)
+        self._is_waiting = False
         if self._stops:
             count = min(count, self._fade_frames - self._fade_at)
         view = out[at : at + count]
@@ -228,6 +277,9 @@ class Renderer:
             faded = view[: len(ramp)]
             np.multiply(faded, ramp, out=faded)
             self._fade_in_at += len(ramp)
+        if is_dry and ready < segment.end and not self._stops:
+            tail = min(count, self._fade_frames)
+            np.multiply(view[count - tail :], self._fade_out[self._fade_frames - tail :], out=view[count - tail :])
         if self._silent_frames > _STRETCH_GAP_S * self.rate_hz:
             self.stretch_since_s = at_s
         self._silent_frames = 0
@@ -245,7 +297,7 @@ class Renderer:
             )
         )
         self._position += count
-        is_over = self._position >= len(segment.pcm)
+        is_over = self._position >= segment.end
         if self._stops and (is_over or self._fade_at >= self._fade_frames):
             self._end_stop(end_s)
         elif is_over:

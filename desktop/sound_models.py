@@ -14,6 +14,7 @@ from audio.tts.voice import SpeechSynthesiser
 from desktop.models import ModelStore
 from desktop.paths import cache_dir
 from desktop.settings import Settings
+from desktop.voice_parts import parted_voice
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import MynahError
 
@@ -38,7 +39,8 @@ def load_voices(settings: Settings, store: ModelStore, seed: int | None = None) 
     """Load the voice, and the one that speaks what it can't, if wanted and installed."""
     folder = store.path(settings.voice)
     path = folder if folder.is_file() else folder / "voice.onnx"
-    piper = PiperSynthesiser(path, speed=settings.speed, volume=settings.volume, seed=seed)
+    parted = parted_voice(path, cache_dir() / "voices")
+    piper = PiperSynthesiser(path, parted=parted, speed=settings.speed, volume=settings.volume, seed=seed)
     voices: list[SpeechSynthesiser] = [piper]
     if settings.unspeakable == "espeak":
         voices.append(EspeakSynthesiser(speed=settings.speed, volume=settings.volume))

@@ -7,10 +7,8 @@ import subprocess
 
 import numpy as np
 
-from audio.ports import Samples
 from audio.tts.normalise import normalise, sentence
-from audio.tts.timing import estimate_words
-from audio.tts.visemes import visemes_from_loudness
+from audio.tts.timing import estimated_utterance
 from audio.tts.voice import Utterance
 from orchestrator.contracts.errors import PartFailed
 
@@ -19,7 +17,6 @@ _VOICES = {"en": "en-us", "zh": "cmn"}
 _WORDS_PER_MINUTE = 165
 _TIMEOUT_S = 15.0
 _HEADER_BYTES = 44
-_SILENCE_LEVEL = 0.004
 
 
 class EspeakSynthesiser:
@@ -65,24 +62,3 @@ class EspeakSynthesiser:
         data = done.stdout[_HEADER_BYTES:]
         pcm = np.frombuffer(data[: len(data) // 2 * 2], dtype="<i2").astype(np.float32) / 32768.0
         return estimated_utterance(text, pcm * np.float32(self._volume), rate_hz)
-
-
-def estimated_utterance(text: str, pcm: Samples, rate_hz: int) -> Utterance:
-    """Put estimated word and mouth times on sound that came without any.
-
-    Raises:
-        PartFailed: there is only silence.
-    """
-    loud = np.flatnonzero(np.abs(pcm) > _SILENCE_LEVEL)
-    if not len(loud):
-        raise PartFailed("tts_empty", "the voice has no sound for this text", part="tts", recoverable=True)
-    first = max(0, int(loud[0]) - rate_hz // 100)
-    last = min(len(pcm), int(loud[-1]) + rate_hz // 16)
-    trimmed: Samples = np.array(pcm[first:last], dtype=np.float32)
-    return Utterance(
-        pcm=trimmed,
-        rate_hz=rate_hz,
-        words=estimate_words(text, start_s=0.0, end_s=(int(loud[-1]) + 1 - first) / rate_hz),
-        visemes=visemes_from_loudness(trimmed, rate_hz),
-        estimated=True,
-    )

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from audio.ports import Samples
-from audio.tts.espeak_adapter import estimated_utterance
 from audio.tts.normalise import normalise, sentence
+from audio.tts.timing import estimated_utterance
 from audio.tts.voice import Utterance
 from orchestrator.contracts.errors import InputError, PartFailed
 

@@ -5,41 +5,48 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from audio.ports import Samples
 from audio.tts.alignment import assign_words
 from audio.tts.normalise import SpokenWord, normalise, sentence
-from audio.tts.timing import estimate_words
-from audio.tts.visemes import visemes_from_loudness, visemes_from_phonemes
-from audio.tts.voice import Utterance
+from audio.tts.piper_model import PiperModel, Sounding
+from audio.tts.piper_stream import PiperStream, Timing
+from audio.tts.timing import estimated_utterance
+from audio.tts.visemes import visemes_from_phonemes
+from audio.tts.voice import SpeechStream, Utterance, WholeSound
 from orchestrator.contracts.errors import InputError, PartFailed
 from orchestrator.contracts.events import TimedWord
 
-log = logging.getLogger(__name__)
-
-_SILENCE_LEVEL = 0.004
-_KEEP_BEFORE_S = 0.012
-_KEEP_AFTER_S = 0.06
-_EDGE_FADE_S = 0.004
 _CACHED_WORDS = 4096
+_PIECE_S = 1.5
+_USUAL_PEAK = 0.57
+_PEAK_FOLLOW = 0.2
+_LOWEST_PEAK, _HIGHEST_PEAK = 0.3, 0.9
 
 
 class PiperSynthesiser:
-    """One Piper voice. Loading takes about a second; afterwards a short clause takes about a tenth.
+    """One Piper voice. Loading takes about a second; the first sound of a text then takes about a tenth.
 
-    Speech volume and speed are set once; a higher `speed` talks faster.
+    Between sentences the level follows the voice slowly, so that neither a shout nor a whisper is made plain.
     """
 
     def __init__(
-        self, voice_path: Path, *, speed: float = 1.0, volume: float = 0.7, threads: int = 1, seed: int | None = None
+        self,
+        voice_path: Path,
+        *,
+        parted: tuple[Path, Path] | None = None,
+        speed: float = 1.0,
+        volume: float = 0.7,
+        threads: int = 1,
+        seed: int | None = None,
     ) -> None:
-        """Load `voice_path` (a `.onnx` file with its `.onnx.json` beside it).
+        """Load `voice_path` (a `.onnx` file with its `.onnx.json` beside it), or its `parted` encoder and decoder.
+
+        A higher `speed` talks faster.
 
         Raises:
             InputError: a file is missing or is no Piper voice.
@@ -49,31 +56,28 @@ class PiperSynthesiser:
             if not path.is_file():
                 raise InputError("voice_missing", f"voice file {path} does not exist", part="tts")
         try:
-            import onnxruntime
-            from piper import PiperVoice, SynthesisConfig
+            from piper import PiperVoice
             from piper.config import PiperConfig
 
             raw = json.loads(config_path.read_text(encoding="utf-8"))
             if seed is not None:
+                import onnxruntime
+
                 # The voice draws its own noise; with a seed the same texts in the same order sound the same.
                 onnxruntime.set_seed(seed)
-            options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads = threads
-            options.inter_op_num_threads = 1
-            session = onnxruntime.InferenceSession(
-                str(voice_path), sess_options=options, providers=["CPUExecutionProvider"]
-            )
-            self._voice: Any = PiperVoice(session=session, config=PiperConfig.from_dict(raw))
+            config = PiperConfig.from_dict(raw)
+            self._model = PiperModel(voice_path, parted, threads=threads, hop=int(config.hop_length))
+            self._voice: Any = PiperVoice(session=self._model.session, config=config)
+            self.rate_hz = int(config.sample_rate)
+            self._hop = int(config.hop_length)
         except Exception as error:
             raise InputError(
                 "voice_unusable", f"voice file {voice_path} cannot be loaded: {error}", part="tts"
             ) from error
-        self._options: Any = SynthesisConfig(
-            length_scale=float(raw.get("inference", {}).get("length_scale", 1.0)) / speed, volume=volume
-        )
+        self._pace = speed, volume
+        self._peak = _USUAL_PEAK
         self._name = voice_path.stem if voice_path.stem != "voice" else voice_path.parent.name
         self._language = _family(raw)
-        self.rate_hz = int(self._voice.config.sample_rate)
         self._phonemes_of = functools.lru_cache(maxsize=_CACHED_WORDS)(self._phonemise_word)
         self._warm_up()
 
@@ -82,9 +86,18 @@ class PiperSynthesiser:
         """Name of the voice."""
         return self._name
 
+    @property
+    def is_parted(self) -> bool:
+        """Whether the first sound does not wait for the whole text."""
+        return self._model.is_parted
+
     def speaks(self, language: str) -> bool:
         """Whether this voice was made for `language`."""
         return language == self._language
+
+    def adjust(self, *, speed: float, volume: float) -> None:
+        """Change pace and loudness from the next text on."""
+        self._pace = speed, volume
 
     def synthesise(self, text: str, *, language: str) -> Utterance:
         """Speak `text` with exact times; a voice without durations gives estimated ones.
@@ -92,33 +105,83 @@ class PiperSynthesiser:
         Raises:
             PartFailed: the model failed, or nothing in `text` can be said.
         """
+        stream = self.begin(text, language=language, first_s=_PIECE_S)
+        pieces = [stream.read(_PIECE_S)]
+        while not stream.is_over:
+            pieces.append(stream.read(_PIECE_S))
+        return Utterance(
+            pcm=np.concatenate(pieces),
+            rate_hz=self.rate_hz,
+            words=stream.words,
+            visemes=stream.visemes,
+            estimated=stream.estimated,
+        )
+
+    def begin(self, text: str, *, language: str, first_s: float) -> SpeechStream:
+        """Speak `text` piece by piece; see `StreamingSynthesiser`. Raises `PartFailed`."""
         words = normalise(text, language)
-        spoken = sentence(words, language)
+        speed, volume = self._pace
+        gain = volume / self._peak
         try:
-            chunks = list(self._voice.synthesize(spoken, self._options, include_alignments=True))
+            sentences, timeline = self._encode(sentence(words, language), speed)
+            if not sentences:
+                raise PartFailed("tts_empty", "the voice has no sound for this text", part="tts", recoverable=True)
+            if timeline is None:
+                sound = np.concatenate([item.samples(0, item.frames) for item in sentences])
+                return WholeSound(estimated_utterance(text, sound * np.float32(gain), self.rate_hz))
+            return PiperStream(
+                sentences,
+                rate_hz=self.rate_hz,
+                hop=self._hop,
+                gain=gain,
+                volume=volume,
+                first_s=first_s,
+                time_words=lambda first, frames: self._time(words, timeline, first, frames),
+                on_over=self._follow_peak,
+            )
+        except PartFailed:
+            raise
         except Exception as error:
             message = f"the voice {self._name} failed: {error}"
             raise PartFailed("tts_failed", message, part="tts", recoverable=True) from error
-        if not chunks or not any(len(chunk.audio_float_array) for chunk in chunks):
-            raise PartFailed("tts_empty", "the voice has no sound for this text", part="tts", recoverable=True)
-        pcm = np.concatenate([chunk.audio_float_array for chunk in chunks]).astype(np.float32, copy=False)
-        first, last = _sounding(pcm, self.rate_hz)
-        trimmed = _faded(pcm[first:last], self.rate_hz)
-        phonemes = _timeline(chunks)
-        if phonemes is None:
-            timed = estimate_words(text, start_s=0.0, end_s=len(trimmed) / self.rate_hz)
-            shapes = visemes_from_loudness(trimmed, self.rate_hz)
-            return Utterance(pcm=trimmed, rate_hz=self.rate_hz, words=timed, visemes=shapes, estimated=True)
-        duration_s = len(trimmed) / self.rate_hz
-        starts = [(phoneme, (start - first) / self.rate_hz) for phoneme, start, _ in phonemes]
-        spans = [(phoneme, start - first, end - first) for phoneme, start, end in phonemes]
-        return Utterance(
-            pcm=trimmed,
-            rate_hz=self.rate_hz,
-            words=self._time_words(words, spans, len(trimmed)),
-            visemes=visemes_from_phonemes((pair for pair in starts if pair[1] < duration_s), duration_s=duration_s),
-            estimated=False,
-        )
+
+    def _encode(self, spoken: str, speed: float) -> tuple[list[Sounding], list[tuple[str, int, int]] | None]:
+        """Return the sentences of `spoken` with (phoneme, first frame, end frame) over all of them, if known."""
+        config = self._voice.config
+        sentences: list[Sounding] = []
+        timeline: list[tuple[str, int, int]] | None = []
+        at = 0
+        for phonemes in self._voice.phonemize(spoken):
+            if not phonemes:
+                continue
+            item = self._model.sentence(
+                self._voice.phonemes_to_ids(phonemes),
+                length=config.length_scale / speed,
+                noise=config.noise_scale,
+                noise_w=config.noise_w_scale,
+                speaker=config.default_speaker_id if config.num_speakers > 1 else None,
+            )
+            sentences.append(item)
+            spans = _spans(phonemes, item, config.phoneme_id_map, self._hop)
+            if timeline is not None and spans is not None:
+                timeline.extend((phoneme, at + start, at + end) for phoneme, start, end in spans)
+            else:
+                timeline = None
+            at += item.frames * self._hop
+        return sentences, timeline
+
+    def _time(
+        self, words: Sequence[SpokenWord], timeline: Sequence[tuple[str, int, int]], first: int, frames: int
+    ) -> Timing:
+        duration_s = frames / self.rate_hz
+        spans = [(phoneme, start - first, end - first) for phoneme, start, end in timeline]
+        starts = [(phoneme, start / self.rate_hz) for phoneme, start, _ in spans]
+        shapes = visemes_from_phonemes((pair for pair in starts if pair[1] < duration_s), duration_s=duration_s)
+        return self._time_words(words, spans, frames), shapes, False
+
+    def _follow_peak(self, peak: float) -> None:
+        peak = min(max(peak, _LOWEST_PEAK), _HIGHEST_PEAK)
+        self._peak += _PEAK_FOLLOW * (peak - self._peak)
 
     def _time_words(
         self, words: Sequence[SpokenWord], phonemes: Sequence[tuple[str, int, int]], frames: int
@@ -161,8 +224,7 @@ class PiperSynthesiser:
 
     def _warm_up(self) -> None:
         """Run once, so that the first sentence of a conversation is not slower than the others."""
-        for _ in self._voice.synthesize("ok.", self._options, include_alignments=True):
-            pass
+        self.synthesise("Okay, here we are.", language=self._language)
 
 
 def _family(config: dict[str, Any]) -> str:
@@ -171,39 +233,20 @@ def _family(config: dict[str, Any]) -> str:
     return "zh" if code in ("zh", "cmn", "yue") else code
 
 
-def _timeline(chunks: Sequence[Any]) -> list[tuple[str, int, int]] | None:
-    """Return (phoneme, first frame, end frame) over all chunks; None if the voice gives no durations."""
-    timeline: list[tuple[str, int, int]] = []
+def _spans(
+    phonemes: Sequence[str], item: Sounding, ids: dict[str, list[int]], hop: int
+) -> list[tuple[str, int, int]] | None:
+    """Return (phoneme, first frame, end frame) within a sentence; None if the voice gives no durations for it."""
+    durations = item.durations
+    pad = len(ids.get("_", ()))
+    counts = [len(ids[phoneme]) + pad for phoneme in ("^", *phonemes) if phoneme in ids] + [len(ids.get("$", ()))]
+    if durations is None or sum(counts) != len(durations) or int(durations.sum()) != item.frames * hop:
+        return None
+    ends = np.concatenate([[0], np.cumsum(durations)])
+    known = [phoneme for phoneme in ("^", *phonemes) if phoneme in ids] + ["$"]
+    spans: list[tuple[str, int, int]] = []
     at = 0
-    for chunk in chunks:
-        start = at
-        if not chunk.phoneme_alignments:
-            return None
-        for item in chunk.phoneme_alignments:
-            end = at + int(item.num_samples)
-            timeline.append((item.phoneme, at, end))
-            at = end
-        if at - start != len(chunk.audio_float_array):
-            log.warning("durations do not add up: %d of %d frames", at - start, len(chunk.audio_float_array))
-            return None
-    return timeline
-
-
-def _sounding(pcm: Samples, rate_hz: int) -> tuple[int, int]:
-    """Return first and end frame of what is heard, with a little silence left at both ends."""
-    loud = np.flatnonzero(np.abs(pcm) > _SILENCE_LEVEL)
-    if not len(loud):
-        return 0, len(pcm)
-    first = max(0, int(loud[0]) - int(_KEEP_BEFORE_S * rate_hz))
-    last = min(len(pcm), int(loud[-1]) + 1 + int(_KEEP_AFTER_S * rate_hz))
-    return first, last
-
-
-def _faded(pcm: Samples, rate_hz: int) -> Samples:
-    """Return a copy whose ends start and stop at zero."""
-    count = min(int(_EDGE_FADE_S * rate_hz), len(pcm) // 2)
-    faded: Samples = np.array(pcm, dtype=np.float32)
-    ramp = np.linspace(0.0, 1.0, count, dtype=np.float32)
-    faded[:count] *= ramp
-    faded[len(faded) - count :] *= ramp[::-1]
-    return faded
+    for phoneme, count in zip(known, counts, strict=True):
+        spans.append((phoneme, int(ends[at]), int(ends[at + count])))
+        at += count
+    return spans

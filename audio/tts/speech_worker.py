@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import replace
 
 from audio.playback import Player, Segment
-from audio.ports import Samples
+from audio.tts.growing import FIRST_S, GrowingSound, first_piece_s, resample
+from audio.tts.pauses import Pauses
+from audio.tts.prepared import Prepared, PreparedSounds
 from audio.tts.shown import ShownText
-from audio.tts.voice import SpeechSynthesiser, Utterance, spoken_language
+from audio.tts.voice import SpeechSynthesiser, StreamingSynthesiser, spoken_language
+from audio.tts.voice_choice import VoiceChoice, VoiceLoader
 from audio.workers import Worker
 from orchestrator.clock import Clock, SystemClock
-from orchestrator.contracts.errors import PartFailed
+from orchestrator.contracts.errors import MynahError, PartFailed
 from orchestrator.contracts.events import (
     AppError,
     Event,
@@ -31,48 +31,22 @@ from orchestrator.contracts.intents import SpeechIntent
 from orchestrator.contracts.lanes import IntentState
 from orchestrator.contracts.ports import EventSink, Staleness
 from orchestrator.speech.intent_queue import Entry, IntentQueue, Way
-from orchestrator.speech.words import ends_clause, ends_sentence
 
 log = logging.getLogger(__name__)
 
 _AHEAD_INTENTS = 2
 _AHEAD_S = 12.0
-_PAUSE_SENTENCE_S = 0.2
-_PAUSE_CLAUSE_S = 0.12
+_ENCODING_SHARE = 0.4
+"""Part of the fixed cost of a text, in virtual time, that a voice takes before its first piece."""
+
 _SOURCE = "tts"
-
-
-_MOST_PREPARED = 2
-_Key = tuple[str, str | None, str | None]
-
-
-@dataclass(slots=True)
-class _Prepared:
-    """A sound made ahead; `utterance` is none until it is ready, or if it could not be made."""
-
-    generation_id: GenerationId
-    utterance: Utterance | None = None
-    synth_s: float = 0.0
-
-
-def _key_of(intent: SpeechIntent) -> _Key:
-    return intent.text, intent.language, intent.voice
-
-
-def resample(pcm: Samples, from_hz: int, to_hz: int) -> Samples:
-    """Return `pcm` at another rate."""
-    if from_hz == to_hz:
-        return pcm
-    import soxr
-
-    converted: Samples = soxr.resample(pcm, from_hz, to_hz, quality="HQ")
-    return np.ascontiguousarray(converted, dtype=np.float32)
 
 
 class SpeechWorker:
     """Implements `SpeechPort`. Every method may be called from any thread and returns at once.
 
-    The slow part runs on `worker`, one sentence at a time and at most two sentences or 12 s ahead. `poll` has to be
+    The slow part runs on `worker`, a piece of a sentence at a time and at most two sentences or 12 s ahead: the first
+    piece sounds while the next is made. `poll` has to be
     called about every 10 ms; it polls the player, too. Without a loudspeaker, without a voice for the language, when
     muted or when synthesis fails, the text is shown at reading pace instead and counts as heard then.
     """
@@ -88,8 +62,12 @@ class SpeechWorker:
         voices: Sequence[SpeechSynthesiser],
         cost_clock: Clock | None = None,
         synth_cost_s: Callable[[str], float] | None = None,
+        load_voice: VoiceLoader | None = None,
+        pauses: Pauses | None = None,
     ) -> None:
         """Speak with the first of `voices` that speaks a text's language; the others stand in for it.
+
+        A voice that an intent asks for by name and that is not among them is loaded by `load_voice`, on the worker.
 
         `synth_cost_s(text)` fixes the cost of synthesis in virtual time; `cost_clock` measures what is reported.
         """
@@ -98,12 +76,16 @@ class SpeechWorker:
         self._staleness = staleness
         self._player = player
         self._worker = worker
-        self._voices = list(voices)
+        self._choice = VoiceChoice(voices, load_voice)
+        self._load_voice = load_voice
+        self._pauses = pauses or Pauses()
         self._cost_clock = cost_clock or SystemClock()
         self._synth_cost_s = synth_cost_s
         self._lock = threading.RLock()
         self._queue = IntentQueue(on_state=self._on_state, is_stale=staleness.is_stale)
         self._segments: dict[IntentId, Segment] = {}
+        self._growing: dict[IntentId, tuple[SpeechIntent, GrowingSound]] = {}
+        self._working_for: GenerationId | None = None
         self._words_done: dict[IntentId, int] = {}
         self._shown: ShownText | None = None
         self._aside: dict[GenerationId, ShownText] = {}
@@ -116,9 +98,8 @@ class SpeechWorker:
         self._noticed: set[str] = set()
         self.synthesised = 0
         self.failed = 0
+        self._prepared = PreparedSounds()
         player.set_listener(self)
-
-        self._prepared: OrderedDict[_Key, _Prepared] = OrderedDict()
 
     # --- SpeechPort ---------------------------------------------------------------------------------------
 
@@ -134,17 +115,14 @@ class SpeechWorker:
         """Synthesise what may have to be said soon; see `SpeechPort`. At most two are kept, the oldest is forgotten."""
         with self._lock:
             voices = self._voices_for(intent, with_notice=False)
-            key = _key_of(intent)
-            if self._is_muted or not self._has_output or not voices or key in self._prepared:
+            if self._is_muted or not self._has_output or not voices or intent in self._prepared:
                 return
-            prepared = self._prepared[key] = _Prepared(generation_id=intent.generation_id)
-            while len(self._prepared) > _MOST_PREPARED:
-                self._prepared.popitem(last=False)
-            cost_s = self._synth_cost_s(intent.text) if self._synth_cost_s is not None else None
+            prepared = self._prepared.add(intent)
+            cost_s = self._first_cost_s(intent, voices[0])
             if not self._worker.submit(
-                lambda: self._prepare(intent, voices, prepared), name=f"tts ahead {intent.generation_id}", cost_s=cost_s
+                lambda: self._prepare(intent, prepared), name=f"tts ahead {intent.generation_id}", cost_s=cost_s
             ):
-                self._prepared.pop(key, None)
+                self._prepared.take(intent)
 
     def hold(self, generation_id: GenerationId) -> None:
         """Stop the sound of the generation and keep what is unplayed, also what comes later."""
@@ -167,6 +145,8 @@ class SpeechWorker:
         """Stop and forget everything of the generation; `output:state` stopped acknowledges."""
         self._player.purge(generation_id)
         with self._lock:
+            if self._working_for == generation_id:
+                self._choice.cancel()
             if self._shown is not None and self._shown.generation_id == generation_id:
                 self._shown.stop(self._clock.monotonic_s(), self._tell_word)
                 self._shown = None
@@ -214,9 +194,19 @@ class SpeechWorker:
     def set_voices(self, voices: Sequence[SpeechSynthesiser]) -> None:
         """Use other voices from the next sentence on."""
         with self._lock:
-            self._voices = list(voices)
+            self._choice = VoiceChoice(voices, self._load_voice)
             self._noticed.clear()
             self._prepared.clear()
+
+    def adjust(self, *, speed: float, volume: float) -> None:
+        """Change pace and loudness of the voices from the next sentence on."""
+        with self._lock:
+            self._choice.adjust(speed=speed, volume=volume)
+            self._prepared.clear()
+
+    def set_pauses(self, pauses: Pauses) -> None:
+        """Use other pauses from the next sentence on."""
+        self._pauses = pauses
 
     def is_idle(self) -> bool:
         """Whether nothing waits, sounds, is shown or is being synthesised."""
@@ -317,35 +307,35 @@ class SpeechWorker:
 
     @staticmethod
     def _at_rate(segment: Segment, rate_hz: int) -> Segment:
-        return Segment(
-            intent_id=segment.intent_id,
-            generation_id=segment.generation_id,
-            text=segment.text,
-            pcm=resample(segment.pcm, segment.rate_hz, rate_hz),
-            rate_hz=rate_hz,
-            words=segment.words,
-            visemes=segment.visemes,
-            interruptible=segment.interruptible,
-            pause_after_s=segment.pause_after_s,
-        )
+        pcm = resample(segment.pcm[: segment.end], segment.rate_hz, rate_hz)
+        return replace(segment, pcm=pcm, rate_hz=rate_hz, fill=None)
 
     def _synthesise_next(self, now_s: float) -> None:
         if self._is_synthesising:
             return
         count, ahead_s = self._queue.ahead()
-        if count >= _AHEAD_INTENTS or ahead_s >= _AHEAD_S:
+        is_full = count >= _AHEAD_INTENTS or ahead_s >= _AHEAD_S
+        # What is held can wait until the answer that passes it has its sound.
+        growing = sorted(self._growing.values(), key=lambda item: self._queue.is_held(item[0].generation_id))
+        if growing and not self._queue.is_held(growing[0][0].generation_id):
+            self._grow_next(*growing[0])
             return
-        entry = self._queue.next_to_synthesise(now_s)
-        if entry is None:
-            return
-        intent = entry.intent
+        entry = None if is_full else self._queue.next_to_synthesise(now_s)
+        if entry is not None:
+            self._begin_next(entry.intent, now_s)
+        elif growing:
+            self._grow_next(*growing[0])
+
+    def _begin_next(self, intent: SpeechIntent, now_s: float) -> None:
         voices = self._voices_for(intent)
         # Preparing it, if it is not done yet, stands before this in the worker's queue.
-        prepared = self._prepared.pop(_key_of(intent), None)
-        cost_s = self._synth_cost_s(intent.text) if self._synth_cost_s is not None else None
+        prepared = self._prepared.take(intent)
+        first_s = first_piece_s(self._player.ahead_s())
+        cost_s = self._first_cost_s(intent, voices[0]) if voices else None
         self._is_synthesising = True
+        self._working_for = intent.generation_id
         is_accepted = bool(voices) and self._worker.submit(
-            lambda: self._synthesise(intent, voices, prepared),
+            lambda: self._synthesise(intent, prepared, first_s),
             name=f"tts {intent.intent_id}",
             cost_s=cost_s if prepared is None else 0.0 if cost_s is not None else None,
         )
@@ -353,96 +343,114 @@ class SpeechWorker:
             self._is_synthesising = False
             self._queue.failed(intent.intent_id, now_s)
 
+    def _grow_next(self, intent: SpeechIntent, sound: GrowingSound) -> None:
+        cost_s = None
+        if self._synth_cost_s is not None:
+            cost_s = self._synth_cost_s(intent.text) * (1.0 - _ENCODING_SHARE) * sound.next_share
+        self._working_for = intent.generation_id
+        self._is_synthesising = self._worker.submit(
+            lambda: self._grow(intent, sound), name=f"tts {intent.intent_id} on", cost_s=cost_s
+        )
+
+    def _first_cost_s(self, intent: SpeechIntent, voice: SpeechSynthesiser) -> float | None:
+        if self._synth_cost_s is None:
+            return None
+        return self._synth_cost_s(intent.text) * (_ENCODING_SHARE if isinstance(voice, StreamingSynthesiser) else 1.0)
+
     def _voices_for(self, intent: SpeechIntent, *, with_notice: bool = True) -> list[SpeechSynthesiser]:
-        language = spoken_language(intent.text, intent.language)
-        able = [voice for voice in self._voices if voice.speaks(language)]
-        if intent.voice is not None:
-            able.sort(key=lambda voice: voice.name != intent.voice)
+        """Return the voices that can say `intent`, best first; none is loaded for this."""
+        able, to_load = self._choice.able(intent)
         if not with_notice:
             return able
+        language = spoken_language(intent.text, intent.language)
         if not able:
             self._notice("voice_language_missing", f"no voice speaks {language}; the text is shown only")
-        elif self._voices and able[0] is not self._voices[0] and intent.voice is None:
+        elif intent.voice is None and to_load is None and not self._choice.is_first(able[0]):
             name = able[0].name
             self._notice(f"voice_fallback_{language}", f"{name} speaks {language} for now; a better voice can be added")
         return able
 
-    def _prepare(
-        self, intent: SpeechIntent, voices: Sequence[SpeechSynthesiser], into: _Prepared
-    ) -> Callable[[], None]:
+    def _prepare(self, intent: SpeechIntent, into: Prepared) -> Callable[[], None]:
         """Run on the worker: make the sound ahead. A failure is told when the text is really to be said."""
         if not self._staleness.is_stale(intent.generation_id):
             began_s = self._cost_clock.monotonic_s()
-            into.utterance, _ = self._utter(intent, voices)
+            into.sound, _ = self._choice.begin(intent, first_s=FIRST_S)
             into.synth_s = self._cost_clock.monotonic_s() - began_s
         return lambda: None
 
-    def _synthesise(
-        self, intent: SpeechIntent, voices: Sequence[SpeechSynthesiser], prepared: _Prepared | None
-    ) -> Callable[[], None]:
-        """Run on the worker: make the sound, say what is to be done with it."""
+    def _synthesise(self, intent: SpeechIntent, prepared: Prepared | None, first_s: float) -> Callable[[], None]:
+        """Run on the worker: make the first sound, say what is to be done with it."""
         if self._staleness.is_stale(intent.generation_id):
-            return lambda: self._on_failed(intent, None)
+            return lambda: self._on_failed(intent, [], is_stale=True)
         began_s = self._cost_clock.monotonic_s()
-        utterance, failure = prepared.utterance if prepared is not None else None, None
-        if utterance is None:
-            utterance, failure = self._utter(intent, voices)
-        if utterance is None:
-            return lambda: self._on_failed(intent, failure)
-        segment, frames = self._segment(intent, utterance), len(utterance.pcm)
+        sound = prepared.sound if prepared is not None else None
+        faults: list[MynahError] = []
+        if sound is None:
+            sound, faults = self._choice.begin(intent, first_s=first_s)
+        if sound is None:
+            return lambda: self._on_failed(intent, faults)
+        made = sound
+        segment = made.segment(intent, rate_hz=self._player.rate_hz, pause_s=self._pauses.after(intent.text))
         synth_s = self._cost_clock.monotonic_s() - began_s + (prepared.synth_s if prepared is not None else 0.0)
-        return lambda: self._on_synthesised(intent, segment, synth_s, frames)
+        return lambda: self._on_synthesised(intent, made, segment, synth_s, faults)
 
-    @staticmethod
-    def _utter(intent: SpeechIntent, voices: Sequence[SpeechSynthesiser]) -> tuple[Utterance | None, PartFailed | None]:
-        language = spoken_language(intent.text, intent.language)
-        failure: PartFailed | None = None
-        for voice in voices:
+    def _grow(self, intent: SpeechIntent, sound: GrowingSound) -> Callable[[], None]:
+        """Run on the worker: make the next piece, unless nobody wants it any more."""
+        fault: PartFailed | None = None
+        is_wanted = not self._staleness.is_stale(intent.generation_id)
+        if is_wanted:
             try:
-                return voice.synthesise(intent.text, language=language), None
+                sound.grow()
             except PartFailed as error:
-                failure = error
-            except Exception as error:
-                log.exception("voice %s failed", voice.name)
-                failure = PartFailed("tts_failed", f"the voice {voice.name} failed: {error}", part="tts")
-        return None, failure
+                fault = error
+        return lambda: self._on_grown(intent, sound, is_wanted=is_wanted and fault is None, fault=fault)
 
-    def _segment(self, intent: SpeechIntent, utterance: Utterance) -> Segment:
-        rate_hz = self._player.rate_hz
-        text = intent.text.rstrip()
-        pause_s = _PAUSE_CLAUSE_S if ends_clause(text) and not ends_sentence(text) else _PAUSE_SENTENCE_S
-        return Segment(
-            intent_id=intent.intent_id,
-            generation_id=intent.generation_id,
-            text=intent.text,
-            pcm=resample(utterance.pcm, utterance.rate_hz, rate_hz),
-            rate_hz=rate_hz,
-            words=utterance.words,
-            visemes=utterance.visemes,
-            interruptible=intent.interruptible,
-            pause_after_s=pause_s,
-        )
-
-    def _on_synthesised(self, intent: SpeechIntent, segment: Segment, synth_s: float, frames: int) -> None:
+    def _on_synthesised(
+        self, intent: SpeechIntent, sound: GrowingSound, segment: Segment, synth_s: float, faults: Sequence[MynahError]
+    ) -> None:
         with self._lock:
-            self._is_synthesising = False
+            self._done()
             self.synthesised += 1
-            duration_s = len(segment.pcm) / segment.rate_hz
+            self._note_faults(faults)
+            duration_s = segment.end / segment.rate_hz
             self._segments[intent.intent_id] = segment
             if self._queue.synthesised(intent.intent_id, duration_s, self._clock.monotonic_s()):
-                self._tell(TtsFirstPcm(synth_s=synth_s, frames=frames), intent.generation_id, intent.intent_id)
+                first_pcm = TtsFirstPcm(synth_s=synth_s, frames=sound.first_frames)
+                self._tell(first_pcm, intent.generation_id, intent.intent_id)
+                if not sound.is_over:
+                    self._growing[intent.intent_id] = intent, sound
             else:
                 self._segments.pop(intent.intent_id, None)
             self._pump()
 
-    def _on_failed(self, intent: SpeechIntent, failure: PartFailed | None) -> None:
+    def _on_grown(
+        self, intent: SpeechIntent, sound: GrowingSound, *, is_wanted: bool, fault: PartFailed | None
+    ) -> None:
         with self._lock:
-            self._is_synthesising = False
-            if failure is not None:
+            self._done()
+            if fault is not None:
                 self.failed += 1
-                self._notice(failure.code, failure.message)
+                self._note_faults([fault])
+            if sound.is_over or not is_wanted:
+                self._growing.pop(intent.intent_id, None)
+            self._pump()
+
+    def _on_failed(self, intent: SpeechIntent, faults: Sequence[MynahError], *, is_stale: bool = False) -> None:
+        with self._lock:
+            self._done()
+            if not is_stale and not self._staleness.is_stale(intent.generation_id):
+                self.failed += 1
+                self._note_faults(faults)
             self._queue.failed(intent.intent_id, self._clock.monotonic_s())
             self._pump()
+
+    def _done(self) -> None:
+        self._is_synthesising = False
+        self._working_for = None
+
+    def _note_faults(self, faults: Sequence[MynahError]) -> None:
+        for fault in faults:
+            self._notice(fault.code, fault.message)
 
     def _notice(self, code: str, message: str) -> None:
         """Tell the user once."""
@@ -453,6 +461,7 @@ class SpeechWorker:
     def _on_state(self, intent: SpeechIntent, change: IntentStateChanged) -> None:
         if change.state in (IntentState.PLAYED, IntentState.DROPPED):
             self._segments.pop(intent.intent_id, None)
+            self._growing.pop(intent.intent_id, None)
             self._words_done.pop(intent.intent_id, None)
         self._tell(change, intent.generation_id, intent.intent_id)
 

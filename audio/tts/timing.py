@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from audio.ports import Samples
+from audio.tts.visemes import visemes_from_loudness
+from audio.tts.voice import Utterance
+from orchestrator.contracts.errors import PartFailed
 from orchestrator.contracts.events import TimedWord
 from orchestrator.speech.words import speaking_weight, word_spans
+
+_SILENCE_LEVEL = 0.004
 
 
 def estimate_words(text: str, *, start_s: float, end_s: float) -> tuple[TimedWord, ...]:
@@ -28,3 +36,24 @@ def estimate_words(text: str, *, start_s: float, end_s: float) -> tuple[TimedWor
         )
         at_s = next_s
     return tuple(words)
+
+
+def estimated_utterance(text: str, pcm: Samples, rate_hz: int) -> Utterance:
+    """Put estimated word and mouth times on sound that came without any.
+
+    Raises:
+        PartFailed: there is only silence.
+    """
+    loud = np.flatnonzero(np.abs(pcm) > _SILENCE_LEVEL)
+    if not len(loud):
+        raise PartFailed("tts_empty", "the voice has no sound for this text", part="tts", recoverable=True)
+    first = max(0, int(loud[0]) - rate_hz // 100)
+    last = min(len(pcm), int(loud[-1]) + rate_hz // 16)
+    trimmed: Samples = np.array(pcm[first:last], dtype=np.float32)
+    return Utterance(
+        pcm=trimmed,
+        rate_hz=rate_hz,
+        words=estimate_words(text, start_s=0.0, end_s=(int(loud[-1]) + 1 - first) / rate_hz),
+        visemes=visemes_from_loudness(trimmed, rate_hz),
+        estimated=True,
+    )

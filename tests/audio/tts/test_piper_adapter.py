@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -105,8 +107,13 @@ def test_times_agree_with_the_sound(voice):
 @pytest.mark.models
 def test_durations_add_up_to_the_sound_before_it_is_trimmed(voice):
     for text in ("Sure.", "One. Two. Three."):
-        for chunk in voice._voice.synthesize(text, voice._options, include_alignments=True):
-            assert sum(int(item.num_samples) for item in chunk.phoneme_alignments) == len(chunk.audio_float_array)
+        sentences, timeline = voice._encode(text, 1.0)
+        frames = sum(len(item.samples(0, item.frames)) for item in sentences)
+        assert frames > 5_000
+        assert timeline is not None
+        assert timeline[0][1] == 0
+        assert timeline[-1][2] == frames
+        assert all(before[2] == after[1] for before, after in itertools.pairwise(timeline))
 
 
 @pytest.mark.models
