@@ -72,7 +72,7 @@ def resumed_twice(patch: pytest.MonkeyPatch) -> None:
 
     def twice(self: Any, generation_id: Any) -> None:
         resume(self, generation_id)
-        for item in self._items:
+        for item in self._segments.items:
             if item.generation_id == generation_id:
                 self._renderer.commands.append(Play(segment=item.segment, start=item.start))
 
@@ -256,3 +256,41 @@ def the_state_is_not_stored(patch: pytest.MonkeyPatch) -> None:
 @mutant
 def a_held_answer_goes_on_never_by_itself(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Conversation, "_arm_resume_timer", lambda self: None)
+
+
+@mutant
+def guesses_are_stored_at_once(patch: pytest.MonkeyPatch) -> None:
+    snapshot = TurnLoop._snapshot
+
+    async def store_too(self: Any, work: Any, *, joined: Any) -> Any:
+        if work.generation.is_speculative:
+            await self._store_input(work, joined)
+        return await snapshot(self, work, joined=joined)
+
+    patch.setattr(TurnLoop, "_snapshot", store_too)
+
+
+@mutant
+def an_old_stop_counts_for_a_later_one(patch: pytest.MonkeyPatch) -> None:
+    cancel = TurnLoop.cancel
+
+    def with_old_stop(self: Any, generation: Any, reason: Any, *, is_joined: bool = False) -> bool:
+        had_stopped = generation.stopped.is_set()
+        done: bool = cancel(self, generation, reason, is_joined=is_joined)
+        if had_stopped:
+            generation.stopped.set()
+        return done
+
+    patch.setattr(TurnLoop, "cancel", with_old_stop)
+
+
+@mutant
+def keys_do_not_tell_arguments_apart(patch: pytest.MonkeyPatch) -> None:
+    from orchestrator.dialogue import effects
+
+    patch.setattr(effects, "stored_key", lambda key, args: key)
+
+
+@mutant
+def words_that_never_come_are_waited_for(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Conversation, "_on_words_overdue", lambda self, utterance: None)
