@@ -7,17 +7,17 @@ import logging
 import os
 import secrets
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from audio.ears_config import preset
 from audio.engine import AudioEngine, AudioModels, EngineConfig
 from audio.stt.chinese import ChineseScript
 from audio.stt.settings import CostTable, RecogniserSettings
 from audio.workers import ThreadWorker, Worker
 from desktop.brain import BrainFactory
 from desktop.browser import SystemBrowser
+from desktop.ears_numbers import ears_config
 from desktop.event_socket import EventSocket
 from desktop.file_lock import DataFolderLock
 from desktop.llm_host import LlmHost
@@ -68,7 +68,7 @@ EVENTS_SCHEMA = 1
 def engine_config(settings: Settings, *, seed: int | None) -> EngineConfig:
     """Translate settings into the engine's."""
     return EngineConfig(
-        ears=preset(patience=settings.patience, sensitivity=settings.sensitivity),
+        ears=ears_config(settings),
         recogniser=RecogniserSettings(languages=settings.languages, script=ChineseScript(settings.chinese_script)),
         costs=CostTable() if seed is not None else None,
         synth_cost_per_char_s=0.004 if seed is not None else None,
@@ -138,6 +138,7 @@ class Assembly:
         """Build everything; nothing runs yet. Raises `MynahError` for what can't be built."""
         self.options = options
         self.must_answer = must_answer
+        self.settings = options.settings
         self.timing = timing
         self.models = models
         settings = options.settings
@@ -197,8 +198,8 @@ class Assembly:
             make_pipe=lambda: ReplyText(names),
             policy=policy,
             apology=lambda code, language: failures.sentence(
-                local_failure(code_of(code)) if settings.llm == "local" else code_of(code),
-                language or settings.languages[0],
+                local_failure(code_of(code)) if self.settings.llm == "local" else code_of(code),
+                language or self.settings.languages[0],
             ),
             names=names,
             session_idle_s=settings.session_idle_min * 60,
@@ -224,6 +225,14 @@ class Assembly:
     def make_core(self) -> Core:
         """Build the core; on its own loop's thread."""
         self.core = Core(self._parts, self.bus, self.generations)
+    def use(self, settings: Settings) -> None:
+        """Take settings over that count from the next answer on: languages, and what is said of the model. Any thread.
+
+        The brain follows with the next `Reload`.
+        """
+        self.settings = settings
+        self.brains.use(settings)
+
         return self.core
 
     def on_quit(self, call: Callable[[], None]) -> None:
@@ -367,6 +376,10 @@ class RunningProgram:
         self._is_stopped = True
         if self.event_socket is not None:
             self.event_socket.stop()
+    def run_on_core(self, work: Callable[[], Awaitable[object]]) -> object:
+        """Run `work` on the core loop and wait for it. Not from the core's thread."""
+        return self._thread.run(work)
+
         if self._is_started:
             self.assembly.engine.stop_listening()
         if not self._thread.stop():

@@ -57,6 +57,10 @@ class BrainFactory:
         """What is wrong in the flows and rails; the faulty parts are left out."""
         return self.loaded.errors
 
+    def use(self, settings: Settings) -> None:
+        """Take other settings; the brain made next goes by them."""
+        self._settings = settings
+
     def require_valid(self) -> None:
         """Raise `InputError` flows_invalid, naming the first fault and how many there are."""
         errors = self.errors

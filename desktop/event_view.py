@@ -71,13 +71,19 @@ class Utterance:
 
 @dataclass(slots=True, kw_only=True)
 class Answer:
-    """One generation. `states` are (second, state) in order; times are monotonic seconds, None for what never came."""
+    """One generation. `states` are (second, state) in order; times are monotonic seconds, None for what never came.
+
+    `began_early`: it was begun before the end of the user's turn was sure; `is_speculative`: it still waits for that,
+    or ended without it.
+    """
 
     id: str
+    utterance_id: str = ""
     utterance: Utterance
     states: list[tuple[float, str]] = field(default_factory=list)
     reason: str = ""
     is_speculative: bool = False
+    began_early: bool = False
     user_text: str = ""
     asked_s: float | None = None
     first_token_s: float | None = None
@@ -202,8 +208,9 @@ class EventView:
         utterance = self._utterance(record)
 
         def make() -> Answer:
-            made = Answer(id=key, utterance=utterance or Utterance())
-            asked = self._asked.get(str(record.get("utteranceId", "")))
+            utterance_id = str(record.get("utteranceId") or "")
+            made = Answer(id=key, utterance_id=utterance_id, utterance=utterance or Utterance())
+            asked = self._asked.get(utterance_id)
             if asked is not None:
                 made.asked_s, made.user_text = asked
             return made
@@ -221,7 +228,12 @@ class EventView:
             utterance.transcript_s = at_s
 
     def _take_user(self, record: Record, at_s: float, payload: Record) -> None:
-        self._asked[str(record.get("utteranceId", ""))] = at_s, str(payload["text"] or "")
+        key, text = str(record.get("utteranceId") or ""), str(payload["text"] or "")
+        self._asked[key] = at_s, text
+        for answer in self.answers.values():
+            # An answer that began early was there before what it answers was final.
+            if key and answer.utterance_id == key and answer.asked_s is None:
+                answer.asked_s, answer.user_text = at_s, text
         while len(self._asked) > _MAX_UTTERANCES:
             self._asked.popitem(last=False)
 
@@ -233,6 +245,7 @@ class EventView:
         del answer.states[:-40]
         answer.reason = str(payload.get("reason") or "")
         answer.is_speculative = bool(payload.get("speculative"))
+        answer.began_early = answer.began_early or answer.is_speculative
         if answer.state in ("COMPLETED", "CANCELLED", "FAILED"):
             answer.end_s = at_s
 

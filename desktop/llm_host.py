@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from desktop.english_only import EnglishOnlyLlm
@@ -27,6 +27,9 @@ from orchestrator.llm.no_llm import NoLlm
 LOCAL_DEFAULT = "smollm2-135m-instruct"
 LOCAL_CHINESE = "qwen2.5-coder-0.5b-instruct"
 
+_GRACE_S = 20.0
+"""How long a model that was replaced may go on with the answer it is making."""
+
 
 def local_model_name(settings: Settings, store: ModelStore) -> str:
     """Return the offline model: the chosen one; else Qwen where Chinese is spoken and it is installed, else SmolLM2."""
@@ -37,12 +40,27 @@ def local_model_name(settings: Settings, store: ModelStore) -> str:
     return LOCAL_DEFAULT
 
 
+def recommended_model(settings: Settings) -> str:
+    """Return the offline model that fits the languages the user speaks, installed or not."""
+    return LOCAL_CHINESE if "zh" in settings.languages else LOCAL_DEFAULT
+
+
 def model_file(folder: Path) -> Path:
     """Return the GGUF file of a model folder, or the path itself if it is a file."""
     if folder.is_file():
         return folder
     found = sorted(folder.glob("*.gguf"))
     return found[0] if found else folder / "model.gguf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmParts:
+    """A model ready to be asked: `server` only offline, `client` none where no model is configured."""
+
+    name: str | None = None
+    server: LocalServer | None = None
+    client: LlmClient | None = None
+    knows_chinese: bool = True
 
 
 class LlmHost:
@@ -69,26 +87,45 @@ class LlmHost:
         """Prepare what the settings choose. Raises `InputError` for a missing model, a bad URL or a missing key."""
         self._must_answer = must_answer
         self._wait_for_local = wait_for_local
-        self.server: LocalServer | None = None
-        self.client: LlmClient | None = None
-        self.name: str | None = None
+        self._store = store
+        self._data = data
+        self._clock = clock
+        self._ids = ids
+        self._warm = warm
         self._on_state = on_state
-        self._knows_chinese = True
+        self._vault = vault
         self._preload: asyncio.Task[object] | None = None
+        self._retiring: dict[asyncio.Task[None], LlmParts] = {}
         self._turns = 0
         self._wrap = wrap or (lambda llm: llm)
+        self._parts = self.prepare(settings)
+
+    @property
+    def name(self) -> str | None:
+        """Name of the model, none without one."""
+        return self._parts.name
+
+    @property
+    def server(self) -> LocalServer | None:
+        """The offline model's process."""
+        return self._parts.server
+
+    @property
+    def client(self) -> LlmClient | None:
+        """The way to the model."""
+        return self._parts.client
+
+    # --- another model ----------------------------------------------------------------------------------
+
+    def prepare(self, settings: Settings) -> LlmParts:
+        """Make what `settings` choose, without starting it. May block; any thread.
+
+        Raises `InputError` for a missing model, a bad URL or a missing key.
+        """
         if settings.llm == "none":
-            return
+            return LlmParts()
         if settings.llm == "local":
-            self.name = local_model_name(settings, store)
-            path = model_file(store.path(self.name))
-            self.server = LocalServer(
-                model_path=path, log_path=log_dir(data) / "llm.log", clock=clock, warm=warm, on_state=self._tell
-            )
-            self.client = LlmClient(self.server, clock=clock, ids=ids, offers_tools=settings.llm_tools == "on")
-            model = store.catalogue.models.get(self.name)
-            self._knows_chinese = model is None or not {"zh", "multi"}.isdisjoint(model.languages)
-            return
+            return self._prepare_local(settings)
         endpoint = endpoint_from_options(
             url=settings.llm,
             model=settings.llm_model,
@@ -97,15 +134,49 @@ class LlmHost:
             can_plan=settings.llm_can_plan,
         )
         if settings.llm_key_in_keyring and settings.llm_key_env is None:
-            key = (vault or SystemKeyVault()).read(endpoint.base_url)
+            key = (self._vault or SystemKeyVault()).read(endpoint.base_url)
             if not key:
                 raise InputError(
                     "llm_key_missing", f"the keyring has no key for {endpoint.base_url}; enter it again", part="llm"
                 )
             endpoint = replace(endpoint, api_key=key)
-        self.name = settings.llm_model or settings.llm
         offers_tools = settings.llm_tools != "off"
-        self.client = LlmClient(FixedEndpoint(endpoint), clock=clock, ids=ids, offers_tools=offers_tools)
+        client = LlmClient(FixedEndpoint(endpoint), clock=self._clock, ids=self._ids, offers_tools=offers_tools)
+        return LlmParts(name=settings.llm_model or settings.llm, client=client)
+
+    def _prepare_local(self, settings: Settings) -> LlmParts:
+        name = local_model_name(settings, self._store)
+        server = LocalServer(
+            model_path=model_file(self._store.path(name)),
+            log_path=log_dir(self._data) / "llm.log",
+            clock=self._clock,
+            warm=self._warm,
+            on_state=self._tell,
+        )
+        model = self._store.catalogue.models.get(name)
+        return LlmParts(
+            name=name,
+            server=server,
+            client=LlmClient(server, clock=self._clock, ids=self._ids, offers_tools=settings.llm_tools == "on"),
+            knows_chinese=model is None or not {"zh", "multi"}.isdisjoint(model.languages),
+        )
+
+    async def change(self, parts: LlmParts) -> None:
+        """Use `parts` from the next answer on. An answer in progress may end with the former model. On the loop."""
+        former, self._parts = self._parts, parts
+        if parts.server is not None:
+            parts.server.begin()
+        if parts.client is not None and self._preload is None:
+            self._preload = asyncio.create_task(asyncio.to_thread(load_adapter), name="llm:import")
+        task = asyncio.create_task(self._retire(former), name="llm:retire")
+        self._retiring[task] = former
+        task.add_done_callback(lambda done: self._retiring.pop(done, None))
+
+    async def _retire(self, parts: LlmParts) -> None:
+        await asyncio.sleep(_GRACE_S)
+        await _close_parts(parts)
+
+    # --- the core's side --------------------------------------------------------------------------------
 
     async def open(self) -> None:
         """Begin to load the offline model; check an endpoint if it must answer."""
@@ -129,15 +200,15 @@ class LlmHost:
         """Close connections and end the child process."""
         if self._preload is not None:
             await asyncio.wait({self._preload}, timeout=0.5)
-        if self.client is not None:
-            await self.client.aclose()
-        if self.server is not None:
-            await self.server.stop()
+        for task, parts in list(self._retiring.items()):
+            task.cancel()
+            await _close_parts(parts)
+        await _close_parts(self._parts)
 
     def for_turn(self, generation_id: GenerationId, emit: Callable[[Payload], None]) -> Llm:
         """Return the model for one answer."""
         llm: Llm = NoLlm() if self.client is None else self.client.bind(generation_id, emit)
-        if not self._knows_chinese:
+        if not self._parts.knows_chinese:
             self._turns += 1
             llm = EnglishOnlyLlm(llm, self._turns)
         return self._wrap(llm)
@@ -145,3 +216,10 @@ class LlmHost:
     def _tell(self, state: ServerState) -> None:
         if self._on_state is not None:
             self._on_state(state.value)
+
+
+async def _close_parts(parts: LlmParts) -> None:
+    if parts.client is not None:
+        await parts.client.aclose()
+    if parts.server is not None:
+        await parts.server.stop()

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from desktop.ears_numbers import Numbers, check_numbers, numbers_schema
 from orchestrator.contracts.errors import InputError
 
 SETTINGS_FILE = "settings.yaml"
@@ -25,8 +26,8 @@ _logger = logging.getLogger(__name__)
 class Setting:
     """What a value of a setting may be; one per field of `Settings`.
 
-    `kind` is text, text_or_none, number, integer, boolean, choice, list, port_or_off or llm; `minimum` and `maximum`
-    are inclusive; a list with `minimum` 0 may be empty.
+    `kind` is text, text_or_none, number, integer, boolean, choice, list, numbers, port_or_off or llm; `minimum` and
+    `maximum` are inclusive; a list with `minimum` 0 may be empty.
     """
 
     kind: str
@@ -67,6 +68,17 @@ class Settings:
     patience: str = _setting(
         "normal", "choice", "how long it waits for the end of a turn", choices=("quick", "normal", "patient")
     )
+    ears: tuple[tuple[str, float], ...] = _setting((), "numbers", "numbers of the ears in place of the dials', by name")
+    answer_ahead: bool = _setting(
+        True, "boolean", "begin to answer while the end of the turn is still being judged (thrown away if you go on)"
+    )
+    attention: str = _setting(
+        "always",
+        "choice",
+        "whom it answers: always, or only when called by name or soon after an exchange",
+        choices=("always", "addressed"),
+    )
+    attention_s: float = _setting(20.0, "number", "how long after an exchange it needs no name", minimum=3, maximum=600)
     whisper: str = _setting("whisper-base", "text", "recogniser: a model's name or folder")
     whisper_partial: str = _setting(
         "whisper-tiny.en", "text", "recogniser of English while the user speaks: a model's name or folder"
@@ -181,7 +193,7 @@ def save_settings(data: Path, settings: Settings) -> None:
         value = getattr(settings, name)
         _checked(name, value, Problem(file=f"setting {name}", line=0, column=0, text=""), problems)
         if value != getattr(defaults, name):
-            values[name] = list(value) if isinstance(value, tuple) else value
+            values[name] = _plain(name, value)
     LoadedSettings(settings=settings, problems=tuple(problems)).or_raise()
     path = data / SETTINGS_FILE
     new = path.with_name(path.name + ".new")
@@ -196,6 +208,13 @@ def save_settings(data: Path, settings: Settings) -> None:
         raise InputError(
             "settings_unwritable", f"{path} can't be written: {error.strerror}.", part="settings"
         ) from error
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return `value` as YAML and JSON have it."""
+    if describe()[name].kind == "numbers":
+        return dict(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def check_value(name: str, value: Any) -> Any:
@@ -216,7 +235,7 @@ def settings_schema() -> dict[str, Any]:
         properties[name] = {
             **_schema_of(setting),
             "description": setting.about,
-            "default": list(default) if isinstance(default, tuple) else default,
+            "default": _plain(name, default),
         }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -241,6 +260,8 @@ def _schema_of(setting: Setting) -> dict[str, Any]:
             return {"type": "array", "items": {"enum": list(setting.choices)}, "minItems": least, "uniqueItems": True}
         case "port_or_off":
             return {"anyOf": [{"type": "integer", **limits}, {"enum": ["off", False, None]}]}
+        case "numbers":
+            return numbers_schema()
         case "boolean":
             return {"type": "boolean"}
         case "integer" | "number":
@@ -401,6 +422,10 @@ def _llm(setting: Setting, value: Any) -> str:
     raise ValueError(f"expected local, none or a URL such as http://localhost:11434/v1, got {text!r}")
 
 
+def _numbers(setting: Setting, value: Any) -> Numbers:
+    return check_numbers(value)
+
+
 _CHECKS = {
     "text": _text,
     "text_or_none": _text_or_none,
@@ -410,4 +435,5 @@ _CHECKS = {
     "list": _list,
     "llm": _llm,
     "port_or_off": _port_or_off,
+    "numbers": _numbers,
 }

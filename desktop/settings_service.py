@@ -5,23 +5,22 @@ Results come by a callback, from the caller's thread or from a thread of this se
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import logging
-import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from desktop.ears_numbers import Numbers, ears_numbers
 from desktop.key_vault import KeyVault, SystemKeyVault
+from desktop.llm_probe import LlmProbe, LlmTest, base_url
 from desktop.models import ModelStore
-from desktop.settings import Settings, check_value, load_settings, save_settings
+from desktop.settings import SETTINGS_FILE, Settings, check_value, load_settings, save_settings
 from desktop.work_queue import WorkQueue
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import InputError, MynahError
-from orchestrator.contracts.ids import IdFactory
-from orchestrator.llm.endpoint import FixedEndpoint, endpoint_from_options
 
 log = logging.getLogger(__name__)
 
@@ -45,15 +44,27 @@ ENGINE_LIVE = frozenset(
         "volume",
         "speed",
         "unspeakable",
+        "extra_output_delay_ms",
+        "ears",
+        "languages",
+        "chinese_script",
+        "whisper",
+        "whisper_partial",
+        "llm",
+        "llm_model",
+        "llm_key_env",
+        "llm_key_in_keyring",
+        "llm_can_plan",
+        "llm_tools",
     }
 )
 """Settings that a running conversation takes over at once."""
 
+KEPT_CODES = frozenset({"model_missing"})
+"""Faults with which a choice of a language model is kept all the same: the model is fetched next."""
+
 MODELS = frozenset({"whisper", "whisper_partial", "voice"})
 """Settings that name a model, which must be there before it is chosen."""
-
-LOCAL_SERVERS = (("Ollama", "http://localhost:11434/v1"), ("LM Studio", "http://localhost:1234/v1"))
-"""Programs that serve a model on this machine, and where they do by default."""
 
 
 class LiveDoor(Protocol):
@@ -63,10 +74,29 @@ class LiveDoor(Protocol):
         """Take over the setting `name` of `settings`. May block; raises `MynahError` if it can't be done."""
         ...
 
+    def say_sample(self, language: str) -> None:
+        """Say a sentence that belongs to no conversation."""
+        ...
+
+    def is_quiet(self) -> bool:
+        """Whether nothing sounds or waits to be played."""
+        ...
+
+    def rest_ears(self, on: bool) -> None:
+        """Answer nothing that is said for a while, or listen again."""
+        ...
+
+    def read_again(self) -> None:
+        """Read persona, flows and rails again."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What became of a change. `effect` is now, restart or refused; `value` is what holds now."""
+    """What became of a change. `effect` is now, restart or refused; `value` is what holds now.
+
+    `code` and `message` say why it was refused, or what is missing before something kept can work.
+    """
 
     name: str
     value: Any
@@ -100,7 +130,7 @@ class DeviceChoices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelChoice:
-    """A model of the catalogue."""
+    """A model of the catalogue. `is_recommended`: it is taken where the choice of its kind is left to the program."""
 
     name: str
     kind: str
@@ -108,6 +138,7 @@ class ModelChoice:
     licence: str
     size_bytes: int
     is_installed: bool
+    is_recommended: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,16 +155,6 @@ class InstallStep:
     def is_over(self) -> bool:
         """Whether no further step comes."""
         return self.stage in ("installed", "failed", "cancelled")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LlmTest:
-    """What an endpoint answered. `messages` are one line for the user by language (en, zh), empty when all is well."""
-
-    url: str
-    is_ok: bool
-    models: tuple[str, ...] = ()
-    messages: dict[str, str] | None = None
 
 
 class SettingsService:
@@ -154,6 +175,7 @@ class SettingsService:
         self._settings = settings
         self._clock = clock
         self._vault = vault if vault is not None else SystemKeyVault()
+        self._probe = LlmProbe(clock, self._vault)
         self._make_store = make_store
         self._list_sound = list_sound or list_sound_devices
         self._lock = threading.Lock()
@@ -213,17 +235,29 @@ class SettingsService:
             if name in MODELS:
                 self._make_store().path(value)
             if door is not None:
-                door.apply(name, replace(self._settings, **{name: value}))
+                door.apply(name, replace(self._settings, **self._changes(name, value)))
         except MynahError as error:
+            if name.startswith("llm") and error.code in KEPT_CODES:
+                return replace(self._store(name, value, "now"), code=error.code, message=error.message)
             return self._refused(name, error)
-        return self._store(name, value, "now" if door is not None else "restart")
+        is_now = door is not None and not (name == "ears" and self._needs_restart(value))
+        return self._store(name, value, "now" if is_now else "restart")
+
+    def _needs_restart(self, numbers: Numbers) -> bool:
+        """Whether one of the numbers that differ is read at the start only."""
+        changed = {name for name, _ in set(numbers) ^ set(self._settings.ears)}
+        return not all(ears_numbers()[name].is_live for name in changed)
+
+    def _changes(self, name: str, value: Any) -> dict[str, Any]:
+        changes = {name: value}
+        if name == "llm" and value != self._settings.llm:
+            # A key belongs to one address; another one must not be started with "the keyring has no key".
+            changes["llm_key_in_keyring"] = False
+        return changes
 
     def _store(self, name: str, value: Any, effect: str) -> Change:
         with self._lock:
-            changes = {name: value}
-            if name == "llm" and value != self._settings.llm:
-                # A key belongs to one address; another one must not be started with "the keyring has no key".
-                changes["llm_key_in_keyring"] = False
+            changes = self._changes(name, value)
             stored = load_settings(self._data).settings
             try:
                 save_settings(self._data, replace(stored, **changes))
@@ -235,6 +269,32 @@ class SettingsService:
     def _refused(self, name: str, error: MynahError) -> Change:
         value = getattr(self._settings, name, None)
         return Change(name=name, value=value, effect="refused", code=error.code, message=error.message)
+
+    def is_first_start(self) -> bool:
+        """Whether nothing was ever set here."""
+        return not (self._data / SETTINGS_FILE).exists()
+
+    def note_start(self) -> None:
+        """Remember that the guide was shown: keep the settings as they are."""
+        with self._lock, contextlib.suppress(MynahError):
+            save_settings(self._data, load_settings(self._data).settings)
+
+    def say_sample(self, on_done: Callable[[bool], None]) -> None:
+        """Let the voice be heard; False if nothing runs that could speak."""
+        door = self._door
+        language = self._settings.languages[0]
+
+        def work() -> None:
+            if door is not None:
+                door.say_sample(language)
+            on_done(door is not None)
+
+        self._work.add(work)
+
+    @property
+    def door(self) -> LiveDoor | None:
+        """The running conversation, none while it is being loaded."""
+        return self._door
 
     # --- devices and models -----------------------------------------------------------------------------
 
@@ -259,6 +319,9 @@ class SettingsService:
         except MynahError:
             log.exception("the catalogue of models can't be read")
             return ()
+        from desktop.llm_host import recommended_model
+
+        recommended = recommended_model(self._settings)
         return tuple(
             ModelChoice(
                 name=model.name,
@@ -267,6 +330,7 @@ class SettingsService:
                 licence=model.licence,
                 size_bytes=model.size_bytes,
                 is_installed=store.is_installed(model.name),
+                is_recommended=model.name == recommended,
             )
             for model in store.catalogue.models.values()
         )
@@ -313,7 +377,7 @@ class SettingsService:
 
         def work() -> None:
             try:
-                url = _base_url(self._settings.llm)
+                url = base_url(self._settings.llm)
                 if key.strip():
                     self._vault.write(url, key.strip())
                 else:
@@ -321,65 +385,25 @@ class SettingsService:
             except MynahError as error:
                 on_done(self._refused(name, error))
                 return
-            on_done(self._store(name, bool(key.strip()), "restart"))
+            on_done(self._apply(name, bool(key.strip()), self._door))
 
         self._work.add(work)
 
     def test_llm(self, on_done: Callable[[LlmTest], None]) -> None:
         """Ask the endpoint in force whether it answers, takes the key and has the model."""
         settings = self._settings
-        self._start("llm-test", lambda: on_done(self._test(settings, settings.llm, with_key=True)))
+        self._start("llm-test", lambda: on_done(self._probe.ask(settings, settings.llm, with_key=True)))
 
     def find_servers(self, on_done: Callable[[tuple[LlmTest, ...]], None]) -> None:
-        """Look for the programs of `LOCAL_SERVERS` that answer now."""
-        settings = replace(self._settings, llm_model=None)
-
-        def work() -> None:
-            found = [self._test(settings, url, with_key=False) for _, url in LOCAL_SERVERS]
-            on_done(tuple(test for test in found if test.is_ok))
-
-        self._start("llm-search", work)
-
-    def _test(self, settings: Settings, url: str, *, with_key: bool) -> LlmTest:
-        from orchestrator.llm.client import LlmClient, LlmStatus
-
-        try:
-            endpoint = endpoint_from_options(
-                url=url,
-                model=settings.llm_model,
-                key_env=settings.llm_key_env if with_key else None,
-                environ=os.environ,
-            )
-            if with_key and settings.llm_key_in_keyring and settings.llm_key_env is None:
-                endpoint = replace(endpoint, api_key=self._vault.read(endpoint.base_url) or "")
-        except MynahError as error:
-            return LlmTest(url=url, is_ok=False, messages={"en": error.message, "zh": error.message})
-
-        async def ask() -> LlmStatus:
-            client = LlmClient(FixedEndpoint(endpoint), clock=self._clock, ids=IdFactory("t"))
-            try:
-                return await client.check()
-            finally:
-                await client.aclose()
-
-        status = asyncio.run(ask())
-        return LlmTest(
-            url=endpoint.base_url,
-            is_ok=status.is_ok,
-            models=status.models,
-            messages={language: status.message(language) for language in ("en", "zh")},
-        )
+        """Look for the programs on this machine that serve a model and answer now."""
+        settings = self._settings
+        self._start("llm-search", lambda: on_done(self._probe.find(settings)))
 
     # --- threads ----------------------------------------------------------------------------------------
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
         if not self._is_closed:
             threading.Thread(target=work, name=name, daemon=True).start()
-
-
-def _base_url(url: str) -> str:
-    """Return the address a key is kept under."""
-    return endpoint_from_options(url=url, model=None, key_env=None, environ={}).base_url
 
 
 def list_sound_devices() -> DeviceChoices:

@@ -99,7 +99,7 @@ class WindowProgram:
         self.inbox, self.prompts = EventInbox(), PromptRecord()
         self.history = HistoryService(options.data / DATABASE, self.submit)
         self.window.subtitles.corrected.connect(self.history.correct_text)
-        self.panels = Panels(self.window, self.bridge, self.settings, self.inbox, self.prompts, self.history)
+        self.panels = Panels(self.window, self.bridge, self.settings, self.inbox, self.prompts, self.history, folders)
         self.keys = WindowKeys(
             find_adapter(QApplication.platformName(), session=os.environ.get("XDG_SESSION_TYPE", "")),
             self.bridge.call,
@@ -122,6 +122,9 @@ class WindowProgram:
         for problem in self._options.loaded.problems:
             self.bridge.show(NoticeView(code="settings_broken", text=str(problem), severity="warning"))
         self._loader.start()
+        if self.settings.is_first_start() and self._options.control is None:
+            # A program that drives the window by commands must not find a dialog over it.
+            self.panels.open_guide()
 
     def end(self, code: int = 0) -> None:
         """End everything and leave the Qt loop. GUI thread."""
@@ -133,6 +136,7 @@ class WindowProgram:
         self.keys.close()
         self.bridge.close()
         self.settings.close()
+        self.panels.persona.close()
         self.history.close()
         program = self._program
         if program is not None:

@@ -93,7 +93,7 @@ def load_program(
         painted=TraceSink(assembly.bus),
         display_name=assembly.brains.display_name(options.settings.ui_language),
         avatar=assembly.brains.persona.avatar,
-        door=EngineDoor(assembly, store),
+        door=EngineDoor(program, store),
     )
 
 

@@ -44,6 +44,8 @@ def toolkit_palette(p: Palette) -> QPalette:
 def panel_stylesheet(p: Palette) -> str:
     """Return the rules of panels, on top of the window's."""
     check = (paths.assets() / "icons" / f"check_on_{'light' if p.is_dark else 'dark'}.svg").as_posix()
+    ground = "dark" if p.is_dark else "light"
+    down, up = ((paths.assets() / "icons" / f"{name}_on_{ground}.svg").as_posix() for name in ("down", "up"))
     return f"""
     QDialog, QWidget[isPanel="true"] {{ background: {p.background}; }}
     QDockWidget::title {{ background: {p.surface}; padding: 8px; border-bottom: 1px solid {p.line}; }}
@@ -58,7 +60,11 @@ def panel_stylesheet(p: Palette) -> str:
     QScrollBar::add-page, QScrollBar::sub-page {{ background: transparent; }}
     QLabel[role="caption"] {{ font-size: {TYPE.caption_px}px; color: {p.muted}; }}
     QLabel[role="title"] {{ font-size: {TYPE.state_px}px; font-weight: 600; }}
+    QLabel[role="headline"] {{ font-size: {TYPE.subtitle_px}px; font-weight: 600; }}
     QLabel[role="name"] {{ font-weight: 600; }}
+    QFrame[isCard="true"] {{ background: {p.surface}; border: 1px solid {p.line}; border-radius: 12px; }}
+    QPushButton[isPrimary="true"] {{ background: {p.primary}; color: {p.on_primary}; }}
+    QPushButton[isPrimary="true"]:focus {{ border: 2px solid {p.ink}; }}
     QLabel[role="error"] {{ font-size: {TYPE.caption_px}px; font-weight: 600; color: {p.danger}; }}
     QLabel[role="good"] {{ font-size: {TYPE.caption_px}px; font-weight: 600; color: {p.good}; }}
     QLabel[role="later"] {{ font-size: {TYPE.caption_px}px; font-weight: 600; color: {p.warning}; }}
@@ -71,7 +77,20 @@ def panel_stylesheet(p: Palette) -> str:
     QTreeWidget::item {{ padding: 3px; }}
     QHeaderView::section {{
         background: {p.raised}; color: {p.ink}; border: none; border-right: 1px solid {p.line}; padding: 4px 8px; }}
-    QComboBox, QDoubleSpinBox, QSpinBox {{ min-height: 30px; }}
+    QComboBox, QDoubleSpinBox, QSpinBox {{
+        background: {p.surface}; border: 1px solid {p.outline}; border-radius: 8px; min-height: 30px;
+        padding: 0 8px; selection-background-color: {p.primary}; selection-color: {p.on_primary}; }}
+    QComboBox:focus, QDoubleSpinBox:focus, QSpinBox:focus {{ border: 2px solid {p.primary}; padding: 0 7px; }}
+    QComboBox:disabled, QDoubleSpinBox:disabled, QSpinBox:disabled {{ color: {p.muted}; }}
+    QComboBox::drop-down {{ subcontrol-position: right center; width: 24px; border: none; }}
+    QComboBox::down-arrow {{ image: url("{down}"); width: 16px; height: 16px; }}
+    QComboBox QAbstractItemView {{ background: {p.surface}; border: 1px solid {p.outline}; padding: 4px; }}
+    QSpinBox::up-button, QDoubleSpinBox::up-button {{
+        subcontrol-position: top right; width: 24px; height: 15px; border: none; }}
+    QSpinBox::down-button, QDoubleSpinBox::down-button {{
+        subcontrol-position: bottom right; width: 24px; height: 15px; border: none; }}
+    QSpinBox::up-arrow, QDoubleSpinBox::up-arrow {{ image: url("{up}"); width: 12px; height: 12px; }}
+    QSpinBox::down-arrow, QDoubleSpinBox::down-arrow {{ image: url("{down}"); width: 12px; height: 12px; }}
     QCheckBox {{ spacing: 8px; min-height: 24px; }}
     QCheckBox::indicator {{
         width: 18px; height: 18px; background: {p.surface}; border: 2px solid {p.outline}; border-radius: 5px; }}

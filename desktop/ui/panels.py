@@ -8,9 +8,12 @@ from typing import Any
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QDockWidget
 
+from desktop import paths
 from desktop.bridge import Bridge
 from desktop.event_view import EventInbox
+from desktop.flow_folders import FlowFolders
 from desktop.history_service import HistoryService
+from desktop.persona_service import PersonaService
 from desktop.prompt_record import PromptRecord
 from desktop.settings import Settings
 from desktop.settings_service import Change, SettingsService
@@ -18,6 +21,7 @@ from desktop.ui.history.panel import HistoryPanel
 from desktop.ui.inspector.panel import InspectorPanel
 from desktop.ui.main_window import MainWindow
 from desktop.ui.settings.dialog import SettingsDialog
+from desktop.ui.setup.guide import SetupGuide
 from desktop.ui.theme import GRID_PX, TYPE
 
 _SUBTITLE_PX_PER_PT = TYPE.subtitle_px / 18
@@ -82,8 +86,12 @@ class Panels(QObject):
         inbox: EventInbox,
         prompts: PromptRecord,
         conversations: HistoryService,
+        folders: FlowFolders | None = None,
     ) -> None:
-        """Add the entries to the menu of `window`; the panels themselves are made when they are asked for."""
+        """Add the entries to the menu of `window`; the panels themselves are made when they are asked for.
+
+        `folders` hold the persona; by default it is in the data folder.
+        """
         super().__init__(window)
         self._window = window
         self._bridge = bridge
@@ -95,6 +103,10 @@ class Panels(QObject):
         self._conversations = conversations
         self._history: HistoryPanel | None = None
         self._character = ""
+        self._guide: SetupGuide | None = None
+        places = folders or FlowFolders(shipped=paths.flow_config(), user=service.data / "flows")
+        self.persona = PersonaService(places, self._read_again)
+        window.add_panel("setupAction", "menu.setup", "Ctrl+Shift+G").triggered.connect(self.open_guide)
         window.add_panel("settingsAction", "menu.settings", "Ctrl+,").triggered.connect(self._on_settings_asked)
         history = window.add_panel("historyAction", "menu.history", "Ctrl+H")
         history.triggered.connect(lambda: self._turn(self.history))
@@ -108,9 +120,33 @@ class Panels(QObject):
         """The settings dialog."""
         if self._settings is None:
             window = self._window
-            self._settings = SettingsDialog(self._service, self._bridge, window.theme, window.translator, window)
+            self._settings = SettingsDialog(
+                self._service, self.persona, self._bridge, window.theme, window.translator, window
+            )
             self._settings.applied.connect(self._on_applied)
         return self._settings
+
+    @property
+    def guide(self) -> SetupGuide:
+        """The guide of the first start."""
+        if self._guide is None:
+            window = self._window
+            self._guide = SetupGuide(self._service, self.persona, self._bridge, window.theme, window.translator, window)
+            self._guide.applied.connect(self._on_applied)
+            self._guide.left.connect(self.refresh)
+        return self._guide
+
+    def open_guide(self) -> None:
+        """Show the guide from its first page."""
+        self.guide.go_to(0)
+        self.guide.show()
+        self.guide.activateWindow()
+
+    def _read_again(self) -> None:
+        """Let the program take a changed persona over. Any thread."""
+        door = self._service.door
+        if door is not None:
+            door.read_again()
 
     @property
     def inspector(self) -> InspectorPanel:
@@ -177,6 +213,8 @@ class Panels(QObject):
         """Show settings that were changed elsewhere."""
         if self._settings is not None:
             self._settings.show_all()
+        if self._guide is not None:
+            self._guide.form.show_all()
 
     def _on_settings_asked(self) -> None:
         self.settings.show()

@@ -162,6 +162,8 @@ def values_of(name: str) -> st.SearchStrategy[Any]:
             return st.floats(setting.minimum, setting.maximum)
         case "boolean":
             return st.booleans()
+        case "numbers":
+            return st.sampled_from([(), (("echo.enabled", 0.0), ("endpoint.end_silence_s", 0.75))])
         case "llm":
             return st.sampled_from(["local", "none", "https://api.example.org/v1"])
         case _:

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from desktop.llm_probe import LlmTest
 from desktop.models import ModelStore
 from desktop.settings import SETTINGS_FILE, Settings, load_settings
-from desktop.settings_service import Change, DeviceChoice, DeviceChoices, InstallStep, LlmTest, SettingsService
+from desktop.settings_service import Change, DeviceChoice, DeviceChoices, InstallStep, SettingsService
 from orchestrator.clock import SystemClock
 from orchestrator.contracts.errors import InputError
 
@@ -50,6 +51,18 @@ class FakeDoor:
         if name == "input_device" and settings.input_device not in (None, "USB"):
             raise InputError("device_unknown", "unknown input device", part="devices")
         self.applied.append((name, getattr(settings, name)))
+
+    def say_sample(self, language: str) -> None:
+        self.said = language
+
+    def is_quiet(self) -> bool:
+        return True
+
+    def rest_ears(self, on: bool) -> None:
+        self.rests = on
+
+    def read_again(self) -> None:
+        self.reads = True
 
 
 class Waiting:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from PySide6.QtCore import QTimer, Signal
@@ -13,10 +13,9 @@ from desktop.flow_files import FileText, FlowFile, FlowFiles, Saved
 from desktop.flow_folders import FlowFolders
 from desktop.try_out import TryOut, TryOutListener
 from desktop.ui.flow_editor.buffers import Buffer, Buffers, Key
-from desktop.ui.flow_editor.checking import CheckResult, check_job, schema_of
-from desktop.ui.flow_editor.completion import Completion, Vocabulary, complete
+from desktop.ui.flow_editor.checks import Checks
 from desktop.ui.flow_editor.fixes import Fixes
-from desktop.ui.flow_editor.outline import Graph, GraphNode, Outline
+from desktop.ui.flow_editor.outline import GraphNode
 from desktop.ui.flow_editor.packs import Packs
 from desktop.ui.flow_editor.panel_view import PanelView
 from desktop.ui.flow_editor.templates import insert_template
@@ -26,7 +25,6 @@ from desktop.ui.i18n import Translator
 from desktop.ui.theme import Theme
 from orchestrator.flows.source import Problem
 
-_CHECK_DELAY_MS = 250
 _POLL_MS = 2000
 _NEW_FILE, _NEW_TESTS = "my_flows", "tests/my_tests"
 _TEST_TEXT = """\
@@ -62,40 +60,28 @@ class FlowEditorPanel(QWidget):
         self._buffers = Buffers(theme, self)
         self._current: Buffer | None = None
         self._files: tuple[FlowFile, ...] = ()
-        self._words = Vocabulary()
-        self._outline = Outline()
-        self._problems: tuple[Problem, ...] = ()
-        self._version = 0
-        self._checked_version = -1
-        self._running: tuple[str | None, str | None] = (None, None)
-        self._tried: tuple[str | None, str | None] = (None, None)
+        self._checks = Checks(self, folders)
         self._is_listed = False
         self._is_closed = False
         self._wanted: Key | None = None
-        self.view = PanelView(self, theme, translator, self._complete, self._try_out, self._try_texts)
+        self.view = PanelView(self, theme, translator, self._checks.complete, self._try_out, self._try_texts)
         self.fixes = Fixes(self)
         self.packs = Packs(self._worker, self._buffers, self.view, self)
-        self._check_timer = self._timer(_CHECK_DELAY_MS, self._check, is_single=True)
-        self._poll_timer = self._timer(_POLL_MS, self._poll, is_single=False)
+        self._poll_timer = QTimer(self)
+        self._poll_timer.setInterval(_POLL_MS)
+        self._poll_timer.timeout.connect(self._poll)
         self._connect()
-
-    def _timer(self, interval_ms: int, act: Callable[[], None], *, is_single: bool) -> QTimer:
-        made = QTimer(self)
-        made.setInterval(interval_ms)
-        made.setSingleShot(is_single)
-        made.timeout.connect(act)
-        return made
 
     def _connect(self) -> None:
         view = self.view
         view.files.file_chosen.connect(self.open_file)
         view.outline.line_chosen.connect(self._on_line_chosen)
-        view.edit.place_changed.connect(self._on_place_changed)
+        view.edit.place_changed.connect(self._checks.on_place_changed)
         view.edit.fix_asked.connect(self.fixes.fix_here)
         view.problems.problem_chosen.connect(self.fixes.go_to)
         view.problems.fix_chosen.connect(self.fixes.apply)
         view.graph.step_chosen.connect(self._on_step_chosen)
-        view.try_pane.step_reached.connect(self._on_step_tried)
+        view.try_pane.step_reached.connect(self._checks.show_tried)
         view.tests_pane.test_chosen.connect(self._on_test_chosen)
         view.template_chosen.connect(self.add_template)
         view.file_asked.connect(self.new_file)
@@ -120,7 +106,7 @@ class FlowEditorPanel(QWidget):
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What the last check found, of the open file first."""
-        return self._problems
+        return self._checks.problems
 
     @property
     def file_keys(self) -> frozenset[Key]:
@@ -130,12 +116,26 @@ class FlowEditorPanel(QWidget):
     @property
     def is_checked(self) -> bool:
         """Whether the problems in sight are those of the text in sight."""
-        return self._checked_version == self._version and self._current is not None
+        return self._checks.is_done and self._current is not None
+
+    @property
+    def checks(self) -> Checks:
+        """What is known of the open text."""
+        return self._checks
+
+    @property
+    def buffers(self) -> Buffers:
+        """The texts that are open."""
+        return self._buffers
+
+    @property
+    def worker(self) -> FlowWorker:
+        """The thread of the files."""
+        return self._worker
 
     def show_running_step(self, flow: str | None, step: str | None) -> None:
         """Light the step that the real conversation is at; None puts the light out."""
-        self._running = flow, step
-        self._light()
+        self._checks.show_running(flow, step)
 
     def place(self) -> dict[str, str]:
         """Return which file is open, to be opened again at the next start."""
@@ -152,8 +152,8 @@ class FlowEditorPanel(QWidget):
         if self._is_closed:
             return
         self._is_closed = True
-        for timer in (self._check_timer, self._poll_timer):
-            timer.stop()
+        self._poll_timer.stop()
+        self._checks.close()
         for buffer in self._buffers.modified():
             self._worker.run(partial(_keep_draft, buffer.name, buffer.text), lambda _: None)
         self._try_out.stop()
@@ -244,7 +244,7 @@ class FlowEditorPanel(QWidget):
             self.layers_changed.emit()
         self._poll()
         self.show_state()
-        self._ask_check()
+        self._checks.ask()
 
     def discard_draft(self) -> None:
         """Forget the draft and go back to the file in force; a file that was only a draft is closed."""
@@ -330,77 +330,21 @@ class FlowEditorPanel(QWidget):
         edit, former = self.view.edit, self._current
         if former is buffer:
             self.show_state()
-            self._ask_check()
+            self._checks.ask()
             return
         if former is not None:
             former.place, former.scroll = edit.textCursor().position(), edit.verticalScrollBar().value()
-            former.document.contentsChanged.disconnect(self._ask_check)
+            former.document.contentsChanged.disconnect(self._checks.ask)
             former.document.modificationChanged.disconnect(self._on_modified)
         self._current = buffer
-        self._outline = Outline()
         self.view.show_document(buffer)
-        buffer.document.contentsChanged.connect(self._ask_check)
+        buffer.document.contentsChanged.connect(self._checks.ask)
         buffer.document.modificationChanged.connect(self._on_modified)
-        self._show_problems(())
         self.show_state()
-        self._ask_check(is_now=True)
+        self._checks.begin()
 
     def _on_modified(self, _: bool) -> None:
         self.show_state()
-
-    def _ask_check(self, *, is_now: bool = False) -> None:
-        self._version += 1
-        if is_now:
-            self._check()
-        else:
-            self._check_timer.start()
-
-    def _check(self) -> None:
-        buffer = self._current
-        if buffer is None or self._is_closed:
-            return
-        version, texts, text, label = self._version, self._buffers.unsaved(), buffer.text, buffer.label
-        self._worker.run(lambda files: check_job(files, version, texts, label, text), self._on_checked, key="check")
-
-    def _on_checked(self, result: CheckResult) -> None:
-        if result.version != self._version or self._current is None:
-            return
-        self._checked_version = result.version
-        self._words = result.words
-        if result.outline.items or not result.problems:
-            # While a text is no YAML for a moment, its last picture stays.
-            self._outline = result.outline
-        self.view.outline.show_outline(self._outline)
-        label = self._current.label
-        mine = [p for p in result.problems if p.file == label]
-        others = [p for p in result.problems if p.file != label and p.severity == "error"]
-        self._show_problems((*mine, *others))
-        self._on_place_changed(*self.view.edit.place())
-
-    def _show_problems(self, problems: Sequence[Problem]) -> None:
-        self._problems = tuple(problems)
-        label = self._current.label if self._current is not None else ""
-        self.view.edit.show_problems([p for p in problems if p.file == label])
-        self.view.problems.show_problems(problems)
-        self.view.show_counts(problems)
-
-    def _complete(self, text: str, line: int, col: int) -> Completion:
-        kind = self._current.kind if self._current is not None else "flows"
-        return complete(text, line, col, schema_of(kind), self._words)
-
-    def _on_place_changed(self, line: int, col: int) -> None:
-        view = self.view
-        view.show_place(line, col)
-        graph = self._outline.graph_at(line) or (
-            None if view.graph.graph in self._outline.graphs else self._first_graph()
-        )
-        if graph is not None or not self._outline.graphs:
-            view.graph.show_graph(graph)
-            self._light()
-        view.graph.show_line(line)
-
-    def _first_graph(self) -> Graph | None:
-        return self._outline.graphs[0] if self._outline.graphs else None
 
     def _on_line_chosen(self, line: int) -> None:
         self.view.edit.go_to(line)
@@ -417,9 +361,9 @@ class FlowEditorPanel(QWidget):
         buffer = self._current
         if buffer is None or not buffer.is_editable or buffer.kind != "flows":
             buffer = self.new_file()
-        words = self._words
+        words = self._checks.words
         taken = {*words.slots, *words.flows, *words.intents, *words.messages, *words.rails}
-        found = insert_template(buffer.text, kind, taken | {i.id for i in self._outline.items})
+        found = insert_template(buffer.text, kind, taken | {i.id for i in self._checks.outline.items})
         self.view.replace_text(found.text)
         self.view.edit.go_to(found.line)
         self.view.edit.show_lines(found.line, found.end_line)
@@ -433,14 +377,6 @@ class FlowEditorPanel(QWidget):
     def _try_texts(self) -> tuple[int, Mapping[str, str]]:
         texts = self._buffers.unsaved()
         return hash(tuple(sorted(texts.items()))), texts
-
-    def _on_step_tried(self, flow: str | None, step: str | None) -> None:
-        # While something is tried its step is lit; after that the real conversation's again.
-        self._tried = flow, step
-        self._light()
-
-    def _light(self) -> None:
-        self.view.graph.show_running(*(self._tried if self._tried[0] is not None else self._running))
 
     def _on_test_chosen(self, file: str, line: int) -> None:
         self.open_file("user", file, lambda: self.view.edit.go_to(line))

@@ -88,7 +88,10 @@ def answer_rows(view: EventView, translator: Translator) -> Iterable[tuple[str, 
 
 def _state(answer: Answer, translator: Translator) -> str:
     state = translator.text(f"inspector.state.{answer.state}") if answer.state else ""
-    return f"{state} ({translator.text('inspector.speculative')})" if answer.is_speculative else state
+    if not answer.began_early:
+        return state
+    key = "used" if not answer.is_speculative else "thrown_away" if answer.end_s is not None else "waiting"
+    return f"{state} ({translator.text(f'inspector.early.{key}')})"
 
 
 def output_rows(view: EventView, translator: Translator) -> Iterable[tuple[str, ...]]:

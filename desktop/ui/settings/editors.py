@@ -169,7 +169,8 @@ class TextEditor(Editor):
         self._line.setMaxLength(2000)
         if is_secret:
             self._line.setEchoMode(QLineEdit.EchoMode.Password)
-        translator.bind(self._line.setPlaceholderText, f"settings.{name}.placeholder")
+        if translator.has(f"settings.{name}.placeholder"):
+            translator.bind(self._line.setPlaceholderText, f"settings.{name}.placeholder")
         self._line.editingFinished.connect(self._on_finished)
         self._take(self._line, 1)
 

@@ -17,6 +17,7 @@ from desktop.ui.settings.editors import (
 )
 from desktop.ui.settings.llm_editor import LlmEditor, LlmModelEditor
 from desktop.ui.settings.model_editor import ModelEditor
+from desktop.ui.settings.numbers_editor import NumbersEditor
 
 KEY = "llm_key_in_keyring"
 """Shown as the field of the key itself, which never reaches the settings file."""
@@ -25,11 +26,12 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "general": ("ui_language", "theme", "reduced_motion", "always_on_top"),
     "character": ("avatar", "companion_click_through", "global_talk_key", "global_stop_key"),
     "sound": ("input_device", "output_device", "extra_output_delay_ms"),
-    "talking": ("talk_mode", "sensitivity", "patience", "thinking_cue"),
+    "talking": ("talk_mode", "sensitivity", "patience", "attention", "attention_s", "answer_ahead", "thinking_cue"),
     "recognition": ("languages", "whisper", "whisper_partial", "chinese_script"),
     "voice": ("voice", "volume", "speed", "unspeakable"),
     "llm": ("llm", "llm_model", KEY, "llm_key_env", "llm_can_plan", "llm_tools"),
     "subtitles": ("subtitles", "subtitle_size_pt", "subtitle_font", "subtitle_contrast"),
+    "numbers": ("ears",),
     "privacy": ("session_idle_min", "context_sources", "event_socket", "log_level"),
 }
 
@@ -39,6 +41,7 @@ _MODELS = {"whisper": "stt", "whisper_partial": "stt", "voice": "tts"}
 _LANGUAGES = ((("en", "zh"), "en_zh"), (("zh", "en"), "zh_en"), (("en",), "en"), (("zh",), "zh"))
 _NUMBERS: Mapping[str, tuple[float, str, float]] = {
     "extra_output_delay_ms": (10, " ms", 1),
+    "attention_s": (5, " s", 1),
     "volume": (5, " %", 100),
     "speed": (5, " %", 100),
     "subtitle_size_pt": (1, " pt", 1),
@@ -51,6 +54,7 @@ def make_editor(name: str, translator: Translator) -> Editor:
     special: dict[str, Callable[[], Editor]] = {
         "input_device": lambda: DeviceEditor(name, translator),
         "output_device": lambda: DeviceEditor(name, translator),
+        "ears": lambda: NumbersEditor(translator),
         "llm": lambda: LlmEditor(translator),
         "llm_model": lambda: LlmModelEditor(translator),
         KEY: lambda: TextEditor(name, translator, is_optional=False, is_secret=True),

@@ -9,7 +9,7 @@ from typing import Any
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
-from desktop.settings_service import LlmTest
+from desktop.llm_probe import LlmTest
 from desktop.ui.i18n import Translator
 from desktop.ui.settings.editors import ChoiceBox, Editor, TextEditor
 from desktop.ui.settings.model_editor import ModelEditor
@@ -27,6 +27,7 @@ class LlmEditor(Editor):
     def __init__(self, translator: Translator) -> None:
         """Begin offline."""
         super().__init__("llm")
+        self._translator = translator
         self._shown = "local"
         self._box = ChoiceBox()
         for index, source in enumerate(_SOURCES):
@@ -49,6 +50,10 @@ class LlmEditor(Editor):
         row.addWidget(self._search)
         row.addStretch(1)
         column.addLayout(row)
+        self._offers = QHBoxLayout()
+        self._offers.addStretch(1)
+        self.found: list[QPushButton] = []
+        column.addLayout(self._offers)
         self._take(holder, 1)
         holder.setObjectName("llmChoice")
         self.control = self._box
@@ -77,11 +82,30 @@ class LlmEditor(Editor):
         self._test.setEnabled(not is_busy)
         self._search.setEnabled(not is_busy)
 
-    def take_found(self, found: Sequence[LlmTest]) -> None:
-        """Choose the first server that was found."""
-        if found:
-            self._line.setText(found[0].url)
-            self._on_url_finished()
+    def show_found(self, found: Sequence[LlmTest]) -> None:
+        """Offer the servers that were found, a button each."""
+        for old in self.found:
+            self._offers.removeWidget(old)
+            old.hide()
+            old.deleteLater()
+        self.found = []
+        for test in found:
+            name = test.program or test.url
+            made = QPushButton()
+            made.setObjectName(f"useLlm_{name.replace(' ', '')}")
+            made.setProperty("isSmall", True)
+            made.setAutoDefault(False)
+            made.setText(self._translator.text("settings.llm.use", name=name))
+            made.setAccessibleName(made.text())
+            made.clicked.connect(partial(self._take_server, test.url))
+            self._offers.insertWidget(len(self.found), made)
+            self.found.append(made)
+
+    def _take_server(self, url: str, _: bool = False) -> None:
+        self._box.setCurrentIndex(_SOURCES.index("endpoint"))
+        self._line.setText(url)
+        self._show_parts()
+        self._on_url_finished()
 
     def _button(self, name: str, key: str, translator: Translator) -> QPushButton:
         made = QPushButton()
@@ -95,7 +119,7 @@ class LlmEditor(Editor):
 
     def _show_parts(self) -> None:
         is_endpoint = self.source == "endpoint"
-        for part in (self._line, self._test, self._search):
+        for part in (self._line, self._test):
             part.setVisible(is_endpoint)
         self.source_changed.emit(self.source)
 

@@ -85,7 +85,15 @@ class ModelEditor(Editor):
         size = text("settings.model.size", mb=max(1, round(model.size_bytes / _MB)))
         return f"{model.title} · {size} · {model.licence} · {state}"
 
+    @property
+    def value(self) -> str | None:
+        """What is chosen; None leaves it to the program."""
+        return self._value
+
     def _chosen(self) -> ModelChoice | None:
+        """Return the model that is meant, also where the choice is left to the program."""
+        if self._value is None:
+            return next((model for model in self._models if model.is_recommended), None)
         return next((model for model in self._models if model.name == self._value), None)
 
     def _refresh(self) -> None:
@@ -94,7 +102,8 @@ class ModelEditor(Editor):
         self._values = [None, *names] if self._has_none else list(names)
         labels = [self.words(model) for model in self._models]
         if self._has_none:
-            labels.insert(0, text("settings.model.automatic"))
+            chosen, words = self._chosen() if self._value is None else None, text("settings.model.automatic")
+            labels.insert(0, f"{words}: {self.words(chosen)}" if chosen is not None else words)
         if self._value not in self._values:
             self._values.insert(0, self._value)
             labels.insert(0, str(self._value or ""))
@@ -116,5 +125,7 @@ class ModelEditor(Editor):
     def _on_install_clicked(self) -> None:
         if self._busy is not None:
             self.cancel_asked.emit(self._busy)
-        elif self._value is not None:
-            self.install_asked.emit(self._value)
+            return
+        chosen = self._chosen()
+        if chosen is not None:
+            self.install_asked.emit(chosen.name)

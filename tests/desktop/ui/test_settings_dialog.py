@@ -14,10 +14,11 @@ from pytestqt.qtbot import QtBot
 
 from desktop.event_view import EventInbox
 from desktop.history_service import HistoryService
+from desktop.llm_probe import LlmTest
 from desktop.models import ModelStore
 from desktop.prompt_record import PromptRecord
 from desktop.settings import Settings, describe, load_settings
-from desktop.settings_service import DeviceChoice, DeviceChoices, InstallStep, LlmTest, SettingsService
+from desktop.settings_service import DeviceChoice, DeviceChoices, InstallStep, SettingsService
 from desktop.ui.i18n.translator import CATALOGUES, LANGUAGES
 from desktop.ui.panels import Panels
 from desktop.ui.settings.dialog import SettingsDialog
@@ -33,6 +34,18 @@ class Door:
         if name == "output_device":
             raise InputError("device_unknown", "gone", part="devices")
         self.applied.append(name)
+
+    def say_sample(self, language: str) -> None:
+        self.said = language
+
+    def is_quiet(self) -> bool:
+        return True
+
+    def rest_ears(self, on: bool) -> None:
+        self.rests = on
+
+    def read_again(self) -> None:
+        self.reads = True
 
 
 class Opened:
@@ -220,11 +233,11 @@ def test_a_model_that_is_missing_can_be_fetched_with_progress(opened: Callable[.
     button = one.child("install_voice", QPushButton)
     QTest.mouseClick(button, Qt.MouseButton.LeftButton)
     assert asked == ["piper-en_US-joe-medium"]
-    one.dialog._on_step(InstallStep(name=asked[0], stage="downloading", done_bytes=5, total_bytes=10))
+    one.dialog.form.show_step(InstallStep(name=asked[0], stage="downloading", done_bytes=5, total_bytes=10))
     progress = one.child("progress_voice", QWidget)
     assert progress.isVisible()
     assert button.text() == "Cancel"
-    one.dialog._on_step(InstallStep(name=asked[0], stage="failed", message="no network"))
+    one.dialog.form.show_step(InstallStep(name=asked[0], stage="failed", message="no network"))
     assert not progress.isVisible()
     assert "no network" in one.dialog.rows["voice"].status()
 
@@ -232,9 +245,9 @@ def test_a_model_that_is_missing_can_be_fetched_with_progress(opened: Callable[.
 def test_the_test_of_an_endpoint_says_how_it_went(opened: Callable[..., Opened]) -> None:
     one = opened(llm="http://localhost:1/v1")
     one.open("llm")
-    one.dialog._on_tested(LlmTest(url="u", is_ok=False, messages={"en": "Wrong key.", "zh": "密钥错误。"}))
+    one.dialog.form.show_test(LlmTest(url="u", is_ok=False, messages={"en": "Wrong key.", "zh": "密钥错误。"}))
     assert one.dialog.rows["llm"].status() == "Wrong key."
-    one.dialog._on_tested(LlmTest(url="u", is_ok=True, models=("m",)))
+    one.dialog.form.show_test(LlmTest(url="u", is_ok=True, models=("m",)))
     assert one.dialog.rows["llm"].status() == "It works: m"
 
 

@@ -1,0 +1,1 @@
+"""The first-start guide and its parts, which the settings show again."""
