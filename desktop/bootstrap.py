@@ -63,6 +63,7 @@ from orchestrator.store.database import Database
 log = logging.getLogger(__name__)
 
 EVENTS_SCHEMA = 1
+_SHORT_ANSWERS = ("boolean", "integer", "number")
 
 
 def engine_config(settings: Settings, *, seed: int | None) -> EngineConfig:
@@ -182,6 +183,8 @@ class Assembly:
             out_rate_hz=timing.out_rate_hz,
         )
         self.engine.recogniser.set_hotwords(self.brains.hotwords())
+        self._book = policy.book(self.brains.names)
+        self.engine.ears.set_holds_turn(lambda text: self._book.holds_turn(text))
         failures = FailureNotice()
         names = self.brains.names
         self._parts = CoreParts(
@@ -205,6 +208,8 @@ class Assembly:
             session_idle_s=settings.session_idle_min * 60,
             load_policy=self._load_policy,
             page_opener=SystemBrowser(),
+            may_speculate=settings.answer_ahead,
+            on_expected=lambda kind: self.engine.ears.expect_short_answer(kind in _SHORT_ANSWERS),
             context_sources=() if timing.is_inline else context_sources(settings, clock),
         )
         self.core: Core | None = None
@@ -212,7 +217,9 @@ class Assembly:
 
     def _load_policy(self) -> Policy:
         paths = [layer / "policy.yml" for layer in self.options.flow_layers if (layer / "policy.yml").is_file()]
-        return load_policy(paths)
+        policy = load_policy(paths)
+        self._book = policy.book(self.brains.names)
+        return policy
 
     def tell(self, error: MynahError) -> None:
         """Show the user what does not work while the rest goes on."""

@@ -87,7 +87,11 @@ class LlmHost(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreParts:
-    """What the composition root hands to the core. `remake_brain` reads the configuration again, for a reload."""
+    """What the composition root hands to the core. `remake_brain` reads the configuration again, for a reload.
+
+    `may_speculate` lets answers begin before the end of the user's turn is certain; `on_expected` hears, after every
+    answer, which type of answer the open question wants (None: there is none).
+    """
 
     clock: Clock
     ids: IdFactory
@@ -108,6 +112,8 @@ class CoreParts:
     page_opener: PageOpener | None = None
     context_sources: Sequence[ContextSource] = ()
     warm_brain: Callable[[Brain], Awaitable[None]] | None = None
+    may_speculate: bool = True
+    on_expected: Callable[[str | None], None] = lambda expected: None
 
 
 class Core:
@@ -177,6 +183,7 @@ class Core:
             brain=self._present_brain,
             book=parts.policy.book(parts.names),
             times=parts.policy.times,
+            may_speculate=self._may_speculate,
         )
         self._gate = NotificationGate(
             bus=bus,
@@ -334,8 +341,14 @@ class Core:
             raise RuntimeError("the core is not open")
         return self._brain if self._confirmations is None else ConfirmingBrain(self._brain, self._confirmations)
 
+    def _may_speculate(self) -> bool:
+        """An open confirmation is closed by any answer that begins, so none may begin that could be thrown away."""
+        return self._parts.may_speculate and (self._confirmations is None or not self._confirmations.is_open)
+
     def _on_change(self) -> None:
         self.conversation.refresh()
+        if self.turns.active is None and not self.turns.is_settling and self._brain is not None:
+            self._parts.on_expected(self._present_brain().expected_answer())
         if self._is_reload_wanted and not self.turns.is_settling:
             self.reload()
         if self._session_timer is not None:

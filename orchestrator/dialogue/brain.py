@@ -70,6 +70,14 @@ class FlowBrain:
             return False
         return Understander(self.config, state, self._clock.wall(), language or state.language).accepts(text)
 
+    def expected_answer(self) -> str | None:
+        """The type of the slot that is asked for; a question of the engine's own is answered by yes or no."""
+        if self.state.pending is not None:
+            return "boolean"
+        question = open_question(self.state, self.config)
+        slot = self.config.slots.get(question.slot) if question is not None else None
+        return slot.type if slot is not None else None
+
     def silence_timeout_s(self) -> float | None:
         """After how much silence the open question is asked again; None without one."""
         question = open_question(self.state, self.config)

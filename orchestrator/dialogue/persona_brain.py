@@ -23,6 +23,10 @@ class PersonaBrain:
         """No question ever runs."""
         return False
 
+    def expected_answer(self) -> str | None:
+        """No question ever runs."""
+        return None
+
     def silence_timeout_s(self) -> float | None:
         """Silence means nothing."""
         return None

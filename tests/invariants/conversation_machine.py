@@ -68,6 +68,7 @@ class Conversations(RuleBasedStateMachine):
         self._newest: dict[str, int] = {}
         self._value = 0
         self._poisoned: Bus | None = None
+        self._provisional = "tell me about boats"
 
     # --- the user ---------------------------------------------------------------------------------------
 
@@ -118,6 +119,53 @@ class Conversations(RuleBasedStateMachine):
     @rule(text=st.sampled_from(UTTERANCES))
     def hear_partial(self, text: str) -> None:
         self.rig.partial(text)
+
+    @precondition(lambda self: self.rig.utterance is not None and not self.rig.utterance.transcribed)
+    @rule(
+        text=st.sampled_from(UTTERANCES),
+        plan=st.sampled_from(PLANS),
+        wait=st.integers(0, 20),
+        tokens=st.booleans(),
+        then=st.sampled_from(("same", "other", "rejected", "goes on", "waits")),
+    )
+    def fall_silent(self, text: str, plan: str, wait: int, tokens: bool, then: str) -> None:
+        """The words are known before the turn is over: an answer may be made ahead."""
+        rig = self.rig
+        if rig.utterance is None or rig.utterance.turn_ended:
+            return
+        self._plan(plan)
+        rig.provisional(text)
+        rig.advance(wait + 1)
+        if tokens:
+            rig.tokens(rig.sentence())
+            rig.advance(2)
+        if then == "goes on":
+            rig.go_on_speaking()
+        elif then != "waits":
+            rig.finish_utterance(text if then == "same" else "something else", rejected=then == "rejected")
+        rig.advance(wait + 1)
+
+    @precondition(lambda self: self.rig.utterance is not None and not self.rig.utterance.transcribed)
+    @rule(text=st.sampled_from(UTTERANCES), plan=st.sampled_from(PLANS), wait=st.integers(0, 40))
+    def fall_silent_for_a_moment(self, text: str, plan: str, wait: int) -> None:
+        """The words so far may be all: an answer may be made ahead, of which nothing may be noticed yet."""
+        self._plan(plan)
+        self.rig.provisional(text)
+        self.rig.advance(wait + 1)
+        self._provisional = text
+
+    @precondition(lambda self: self.rig.utterance is not None and not self.rig.utterance.transcribed)
+    @rule(wait=st.integers(0, 20))
+    def go_on_after_the_silence(self, wait: int) -> None:
+        self.rig.go_on_speaking()
+        self.rig.advance(wait + 1)
+
+    @precondition(lambda self: self.rig.utterance is not None and not self.rig.utterance.transcribed)
+    @rule(wait=st.integers(0, 60))
+    def the_moment_was_the_end(self, wait: int) -> None:
+        """What was understood provisionally is what was said."""
+        self.rig.finish_utterance(self._provisional)
+        self.rig.advance(wait + 1)
 
     @precondition(lambda self: self.rig.utterance is not None)
     @rule(
@@ -294,7 +342,8 @@ class Conversations(RuleBasedStateMachine):
     @invariant()
     def nothing_forbidden_happened(self) -> None:
         self.rig.check()
-        actives = [g for g in self.rig.generations.all if g.is_active]
+        self.rig.check_speculation()
+        actives = [g for g in self.rig.generations.all if g.is_active and not g.is_speculative]
         assert len(actives) <= 1 + len(self.rig.core.conversation._aside), "one answer at a time"
 
     def teardown(self) -> None:

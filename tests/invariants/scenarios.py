@@ -203,15 +203,9 @@ def an_urgent_notice_passes_the_answer(rig: ConversationRig) -> None:
 
 
 def _start_speculative(rig: ConversationRig, script: Script) -> Generation:
-    start = rig.generations.start
-    rig.generations.start = lambda **fields: start(**{**fields, "speculative": True})  # type: ignore[method-assign]
-    try:
-        generation: Generation = rig.do(
-            lambda: rig.core.turns.start(TurnInput(kind="event", event_type="x"), script=script)
-        )
-        return generation
-    finally:
-        rig.generations.start = start  # type: ignore[method-assign]
+    user = TurnInput(text="tell me")
+    generation: Generation = rig.do(lambda: rig.core.turns.start(user, script=script, is_speculative=True))
+    return generation
 
 
 def a_speculative_answer_leaves_no_trace(rig: ConversationRig) -> None:
@@ -233,15 +227,17 @@ def a_speculative_answer_leaves_no_trace(rig: ConversationRig) -> None:
     rig.seconds(0.5)
     assert rig.effects_run["s"] == 0 and not rig.intents
     assert rig.database.transact_now(lambda db: db.execute("SELECT count(*) FROM effects").fetchone()[0]) == 0
-    rig.do(lambda: rig.core.turns.cancel(generation, InterruptReason.USER_BARGE_IN))
+    rig.do(lambda: rig.core.turns.discard(generation, "continued"))
     rig.seconds(0.5)
-    assert rig.effects_run["s"] == 0 and not rig.intents and not rig.answers()
+    assert rig.effects_run["s"] == 0 and not rig.intents and not rig.of("history:commit") and not rig.stored()
+    assert {r["type"] for r in rig.records if r.get("generationId")} <= {"generation:state", "speculation:state"}
     confirmed = _start_speculative(rig, script)
     rig.seconds(0.3)
-    assert not rig.intents
-    rig.do(confirmed.confirm)
+    assert not rig.intents and not rig.of("history:commit")
+    rig.do(lambda: rig.core.turns.confirm(confirmed))
     assert rig.until(rig.is_quiet, 5.0)
     assert rig.effects_run["s"] == 1 and rig.answers()[-1]["text"] == "here it is."
+    assert [entry["role"] for entry in rig.stored()] == ["user", "assistant"]
 
 
 def a_model_that_fails_is_said_once(rig: ConversationRig) -> None:
@@ -329,6 +325,63 @@ def an_answer_held_once_waits_for_its_last_words_when_it_is_stopped(rig: Convers
     assert heard and letters(rig.answers()[-1]["text"]) == letters(heard)
 
 
+def words_that_never_come_are_not_waited_for(rig: ConversationRig) -> None:
+    """The recogniser is stuck: the answer goes on after a while, and what comes too late is not taken."""
+    sentences = [rig.sentence(), rig.sentence()]
+    rig.ask("tell me", *sentences)
+    rig.until(lambda: len(rig.complete_words) >= 2)
+    rig.begin_to_speak()
+    rig.vad_cut()
+    rig.seconds(0.3)
+    rig.end_turn()
+    heard = rig.words_sounded()
+    rig.seconds(8.0)
+    assert rig.words_sounded() == heard
+    assert rig.until(rig.is_quiet, 10.0)
+    assert letters(rig.words_sounded()) == letters("".join(sentences))
+    assert [p["because"] for p in rig.payloads("interrupt:confirm")] == ["timeout"]
+    rig.transcribe("what about trains")
+    rig.seconds(1.0)
+    assert len(rig.inputs) == 1
+
+
+def calls_with_other_arguments_are_other_calls(rig: ConversationRig) -> None:
+    """Idempotency tells arguments apart."""
+    done: list[int] = []
+
+    async def script(turn: CoreTurn) -> None:
+        for number in (1, 2, 1):
+
+            async def effect(number: int = number) -> int:
+                done.append(number)
+                return number
+
+            await turn.effects.run(key="k", name="tool", args={"n": number}, effect=effect, timeout_s=5.0)
+
+    rig.do(lambda: rig.core.turns.start(TurnInput(kind="event", event_type="x"), script=script))
+    assert rig.until(rig.is_quiet, 5.0)
+    assert done == [1, 2]
+
+
+def a_guess_leaves_the_users_words_unstored(rig: ConversationRig) -> None:
+    """An answer made ahead stores nothing until the turn is over; thrown away, it never has."""
+    rig.begin_to_speak()
+    rig.provisional("tell me about boats")
+    rig.seconds(0.3)
+    assert [g for g in rig.generations.all if g.is_speculative]
+    rig.check_speculation()
+    assert not rig.stored()
+    rig.go_on_speaking()
+    rig.seconds(0.2)
+    assert not rig.stored()
+    rig.provisional("tell me about boats and ships")
+    rig.seconds(0.3)
+    rig.check_speculation()
+    rig.finish_utterance("tell me about boats and ships")
+    rig.advance(2)
+    assert [entry["text"] for entry in rig.stored()] == ["tell me about boats and ships"]
+
+
 def ducking_is_nothing(rig: ConversationRig) -> None:
     """Only lowered: every word is heard once, nothing is confirmed, nothing resumed."""
     sentence = rig.sentence(8)
@@ -360,6 +413,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     go_on_speaks_the_exact_rest,
     joined_before_the_first_sound,
     an_answer_held_once_waits_for_its_last_words_when_it_is_stopped,
+    words_that_never_come_are_not_waited_for,
+    calls_with_other_arguments_are_other_calls,
+    a_guess_leaves_the_users_words_unstored,
     ducking_is_nothing,
 )
 

@@ -48,18 +48,26 @@ class Levels:
 
     def __init__(self) -> None:
         self._owners: list[tuple[IntentId, int]] = []
+        self._renamed: dict[IntentId, IntentId] = {}
 
     def take(self, intent_id: IntentId, index: int) -> float:
         self._owners.append((intent_id, index))
         assert len(self._owners) < 4000, "a run has more words than there are levels"
         return _LOWEST + (len(self._owners) - 1) * _STEP
 
+    def rename(self, before: IntentId, after: IntentId) -> None:
+        """Let what was synthesised ahead belong to the first sentence it was said as."""
+        self._renamed.setdefault(before, after)
+
     def owner(self, value: float) -> tuple[IntentId, int] | None:
         """Return whose level `value` is, at full or ducked volume; None for the middle of a fade or a ramp."""
         full = value if value >= _LOWEST - _STEP / 2 else value / _DUCKED
         place = round((full - _LOWEST) / _STEP)
         is_exact = abs(_LOWEST + place * _STEP - full) < _STEP * 0.2
-        return self._owners[place] if is_exact and 0 <= place < len(self._owners) else None
+        if not is_exact or not 0 <= place < len(self._owners):
+            return None
+        intent_id, index = self._owners[place]
+        return self._renamed.get(intent_id, intent_id), index
 
 
 class LevelVoice:
@@ -125,9 +133,13 @@ class SpeechSpy:
         generation = self._rig.generations.get(intent.generation_id)
         if generation is not None and generation.is_speculative:
             self._rig.note(f"{intent.intent_id} of a speculative answer reached the output")
+        self._rig.levels.rename(IntentId(f"ahead {intent.generation_id}"), intent.intent_id)
         return self._inner.submit(intent)
 
     def prepare(self, intent: SpeechIntent) -> None:
+        generation = self._rig.generations.get(intent.generation_id)
+        if generation is None or not generation.is_speculative:
+            self._rig.note(f"{intent.generation_id} prepares what it could say")
         self._inner.prepare(intent)
 
     def hold(self, generation_id: GenerationId) -> None:
@@ -286,6 +298,9 @@ class ScriptedBrain:
 
     def accepts_as_answer(self, text: str, language: str | None) -> bool:
         return text in self.answers
+
+    def expected_answer(self) -> str | None:
+        return None
 
     def silence_timeout_s(self) -> float | None:
         return None

@@ -60,6 +60,11 @@ class Confirmations:
         found = extract(_YES_NO, text, now=self._clock.wall(), language=language or pending.language)
         return found if found is not None and found.is_strict else None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the question was asked and can still be answered."""
+        return self._heard() is not None
+
     def take(self) -> tuple[str, str]:
         """Close the question and return address and host. Raises `LookupError` if there is none."""
         pending, self._pending = self._pending, None
@@ -105,6 +110,10 @@ class ConfirmingBrain:
     def accepts_as_answer(self, text: str, language: str | None) -> bool:
         """Whether an open question takes `text`; a yes to it is no mere "mm-hm"."""
         return self._confirmations.verdict(text, language) is not None or self._inner.accepts_as_answer(text, language)
+
+    def expected_answer(self) -> str | None:
+        """A yes or no where a page waits for it."""
+        return "boolean" if self._confirmations.is_open else self._inner.expected_answer()
 
     def silence_timeout_s(self) -> float | None:
         """As the brain within."""

@@ -80,6 +80,7 @@ def config() -> FlowConfig:
     return loaded.config
 
 
+@lru_cache
 def actions(*, failing: bool) -> ActionRegistry:
     registry = load_folders([flow_config()]).actions
     if not failing:

@@ -117,6 +117,9 @@ class OneActionBrain:
     def accepts_as_answer(self, text: str, language: str | None) -> bool:
         return False
 
+    def expected_answer(self) -> str | None:
+        return None
+
     def silence_timeout_s(self) -> float | None:
         return None
 

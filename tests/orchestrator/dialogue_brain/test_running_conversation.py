@@ -1,0 +1,182 @@
+"""Changed flow files and long pauses in the middle of a conversation: real core, turn loop, player and store."""
+
+# ruff: noqa: E501 - lists of words, patterns and inline files are read line by line
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rigs.conversation_rig import ConversationRig
+
+from desktop.paths import flow_config
+from orchestrator.contracts.commands import Reload
+from orchestrator.contracts.errors import InputError
+from orchestrator.dialogue.brain import FlowBrain
+from orchestrator.dialogue.brain_loading import load_folders
+from orchestrator.speech.words import word_spans
+
+FLOW = """
+slots:
+  guest: {type: text, label: {en: guest, zh: 客人}}
+  seats: {type: integer, label: {en: seats, zh: 座位}}
+flows:
+  table:
+    name: {en: the table, zh: 订桌}
+    examples: [book a table, 我要订桌]
+    steps:
+      - {id: start, type: start, next: ask_guest}
+      - {id: ask_guest, type: collect, slot_name: guest, response: {text: {en: "For whom?", zh: "谁来吃饭？"}}, next: ask_seats}
+      - {id: ask_seats, type: collect, slot_name: seats, response: {text: {en: "How many seats?", zh: "几个座位？"}}, next: say}
+      - {id: say, type: action, action: action_response, args: {text: {en: "{{ slots.seats }} seats for {{ slots.guest }}.", zh: "{{ slots.guest }}，{{ slots.seats }}个座位。"}}, next: end}
+      - {id: end, type: end}
+"""
+CASES = {
+    "en": ("book a table", "Anna", "four", "4 seats for Anna."),
+    "zh": ("我要订桌", "小李", "四个", "小李，4个座位。"),
+}
+SEATS = {"en": "How many seats?", "zh": "几个座位？"}
+
+
+class FileRig(ConversationRig):
+    """The rig with a brain that is read from a folder of the user over the shipped one."""
+
+    folder: Path
+
+    def make_brain(self) -> Any:
+        return self._read()
+
+    def remake_brain(self) -> Any:
+        self.brain = self._read()
+        return self.brain
+
+    def _read(self) -> FlowBrain:
+        loaded = load_folders([flow_config(), self.folder])
+        if loaded.errors:
+            raise InputError("flows_invalid", str(loaded.errors[0]), part="flows")
+        return FlowBrain(loaded.config, actions=loaded.actions, clock=self.clock)
+
+    def write(self, text: str) -> None:
+        """Change the user's file and reload, as saving in the editor does."""
+        (self.folder / "mine.yml").write_text(text, encoding="utf-8")
+        self.do(lambda: self.core.handle(Reload()))
+
+    def sleep(self, hours: float) -> None:
+        """Let the computer sleep: the clock goes on, the sound does not."""
+        self.clock.advance(hours * 3600.0)
+        self._begin_s += hours * 3600.0
+
+    def told(self, text: str) -> str:
+        """Type something and return everything that sounded for it."""
+        before = len(self.complete_words)
+        self.type(text)
+        self.finish_everything()
+        return " ".join(word_spans(self.intents[i].text)[n].text for i, n in self.complete_words[before:])
+
+
+def plain(text: str) -> str:
+    return "".join(c for c in text if c.isalnum()).casefold()
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[FileRig]:
+    folder = tmp_path / "flows"
+    folder.mkdir()
+    (folder / "mine.yml").write_text(FLOW, encoding="utf-8")
+    made: FileRig = type("Rig", (FileRig,), {"folder": folder})(tmp_path / "mynah.db")
+    yield made
+    if not made._is_dead:
+        made.finish_everything()
+        made.close()
+    made.check()
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_task_goes_on_at_its_step_with_the_new_words(rig: FileRig, language: str) -> None:
+    start, guest, seats, done = CASES[language]
+    rig.told(start)
+    rig.told(guest)
+    rig.write(FLOW.replace("How many seats?", "Number of seats?").replace("几个座位？", "要多少座位？"))
+    assert rig.brain.state.active.step == "ask_seats"
+    asked = rig.told({"en": "purple", "zh": "紫色"}[language])
+    assert plain({"en": "Number of seats", "zh": "要多少座位"}[language]) in plain(asked)
+    assert plain(rig.told(seats)) == plain(done)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_task_whose_step_is_gone_goes_to_the_nearest_one_and_keeps_what_was_said(rig: FileRig, language: str) -> None:
+    start, guest, seats, done = CASES[language]
+    rig.told(start)
+    rig.told(guest)
+    rig.write(FLOW.replace("id: ask_seats", "id: ask_number").replace("next: ask_seats", "next: ask_number"))
+    assert rig.brain.state.active.step in rig.brain.config.flows["table"].steps
+    said = rig.told({"en": "where were we", "zh": "刚才说到哪了"}[language])
+    assert plain(SEATS[language]) in plain(said)
+    assert plain(rig.told(seats)) == plain(done)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_task_whose_flow_is_gone_ends_with_a_sentence(rig: FileRig, language: str) -> None:
+    start, guest, *_ = CASES[language]
+    rig.told(start)
+    rig.told(guest)
+    rig.write("flows: {}\n")
+    assert rig.brain.state.active is None
+    said = rig.told({"en": "four", "zh": "四个"}[language])
+    assert plain({"en": "changed meanwhile", "zh": "改"}[language]) in plain(said)
+    assert rig.told(start) is not None
+    assert rig.brain.state.active is None
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_file_with_errors_leaves_the_running_version(rig: FileRig, language: str) -> None:
+    start, guest, seats, done = CASES[language]
+    rig.told(start)
+    rig.told(guest)
+    running = rig.brain
+    rig.write(FLOW.replace("next: say", "next: nowhere"))
+    assert rig.brain is running
+    assert rig.core._brain is running
+    assert plain(rig.told(seats)) == plain(done)
+
+
+def test_a_reload_while_an_answer_sounds_waits_for_its_end(rig: FileRig) -> None:
+    rig.told("book a table")
+    rig.type("Anna")
+    rig.until(lambda: rig.core.turns.active is not None and rig.player.audible() is not None, 5.0)
+    rig.write(FLOW.replace("How many seats?", "Number of seats?"))
+    rig.finish_everything()
+    assert plain("Number of seats") in plain(rig.told("purple"))
+
+
+@pytest.mark.parametrize(("hours", "is_kept"), [(23, True), (25, False)])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_paused_task_is_kept_a_day(rig: FileRig, language: str, hours: int, is_kept: bool) -> None:
+    start, guest, *_ = CASES[language]
+    rig.told(start)
+    rig.told(guest)
+    rig.told({"en": "set a timer", "zh": "开始计时"}[language])
+    assert [t.root for t in rig.brain.state.paused] == ["table"]
+    rig.told({"en": "cancel", "zh": "取消"}[language])
+    rig.told({"en": "set a timer", "zh": "开始计时"}[language])
+    paused = rig.brain.state.paused
+    assert [t.root for t in paused] == ["table"]
+    rig.sleep(hours)
+    said = rig.told({"en": "five minutes", "zh": "五分钟"}[language])
+    offered = plain({"en": "go on with the table", "zh": "要继续订桌"}[language]) in plain(said)
+    assert offered is is_kept
+    assert [t.root for t in rig.brain.state.paused] == (["table"] if is_kept else [])
+
+
+def test_a_paused_task_survives_a_restart_and_expires_by_the_wall_clock(rig: FileRig) -> None:
+    rig.told("book a table")
+    rig.told("set a timer")
+    rig.kill()
+    rig.open()
+    assert [t.root for t in rig.brain.state.paused] == ["table"]
+    rig.sleep(25)
+    said = rig.told("five minutes")
+    assert "table" not in said
+    assert rig.brain.state.paused == []
