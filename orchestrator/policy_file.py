@@ -11,8 +11,8 @@ from orchestrator.bus.policy import DEFAULT_ROWS, PolicyRow, PolicyTable
 from orchestrator.contracts.errors import InputError
 from orchestrator.contracts.events import payload_classes
 from orchestrator.contracts.lanes import Lane, PriorityClass
-from orchestrator.dialogue.conversation import InterruptionTimes
 from orchestrator.dialogue.default_phrases import DEFAULT_PHRASES, Phrases
+from orchestrator.dialogue.interruption import InterruptionTimes
 from orchestrator.dialogue.phrase_book import PhraseBook, phrase_book
 from orchestrator.flows.source import ListNode, MapNode, Node, Problem, Report, ScalarNode, did_you_mean, read_source
 

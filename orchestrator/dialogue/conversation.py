@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from orchestrator.bus.bus import Bus
 from orchestrator.bus.envelope import Envelope
@@ -19,45 +19,34 @@ from orchestrator.contracts.events import (
     InputTranscript,
     InputTurnEnd,
     InputUser,
-    InterruptConfirm,
-    Payload,
     ToolResult,
 )
-from orchestrator.contracts.ids import GenerationId, UtteranceId
+from orchestrator.contracts.ids import UtteranceId
 from orchestrator.contracts.lanes import GenerationState, InterruptReason, Lane
 from orchestrator.contracts.ports import SpeechPort, ViewSink
 from orchestrator.contracts.views import (
-    ExpressionView,
-    StateView,
     UserTextView,
 )
 from orchestrator.dialogue.heard import HeardLedger
-from orchestrator.dialogue.interruption import Decision, Situation, Verdict, decide, is_faint
+from orchestrator.dialogue.interrupt_record import InterruptRecord
+from orchestrator.dialogue.interruption import Decision, InterruptionTimes, Verdict
+from orchestrator.dialogue.judge import Judge, input_of
 from orchestrator.dialogue.ledger_turns import continuation, repetition
 from orchestrator.dialogue.output_watch import OutputWatch
 from orchestrator.dialogue.phrase_book import PhraseBook
 from orchestrator.dialogue.speculation import Speculation
+from orchestrator.dialogue.state_line import StateLine
 from orchestrator.dialogue.turn_loop import TurnLoop
 from orchestrator.dialogue.turn_work import Script
-from orchestrator.dialogue.utterances import Utterance, Utterances
+from orchestrator.dialogue.utterances import Utterance, Utterances, join, turn_input
 from orchestrator.generation import Generation, Generations
 from orchestrator.speech.turn_text import Ending, ending_of
 
 log = logging.getLogger(__name__)
 
 _TYPED = ("typed", "control")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InterruptionTimes:
-    """Numbers of `policy.yml`, section `interruption`.
-
-    `confirm_timeout_s`: a held answer that hears nothing this long after the sound ended goes on by itself, once.
-    `thinking_after_s`: without sound for this long, the character shows that it thinks.
-    """
-
-    confirm_timeout_s: float = 2.0
-    thinking_after_s: float = 1.0
+WORDS_LIMIT_S = 10.0
+"""How long after the end of the user's turn its words are waited for; a recogniser that takes longer is stuck."""
 
 
 class Conversation:
@@ -85,7 +74,6 @@ class Conversation:
         self._bus = bus
         self._clock = clock
         self._generations = generations
-        self._ledger = ledger
         self._turns = turns
         self._speech = speech
         self._views = views
@@ -95,7 +83,6 @@ class Conversation:
         self._utterances = Utterances()
         self._kept: list[InputUser] = []
         self._resume_timer: asyncio.TimerHandle | None = None
-        self._thinking_timer: asyncio.TimerHandle | None = None
         self._silence_timer: asyncio.TimerHandle | None = None
         self._output = OutputWatch(
             bus=bus,
@@ -107,7 +94,11 @@ class Conversation:
             on_change=self.refresh,
         )
         self.speculation = Speculation(clock=clock, turns=turns, trace=bus.trace, may_begin=may_speculate)
-        self._state = ""
+        self._line = StateLine(
+            bus=bus, views=views, turns=turns, utterances=self._utterances, audible=lambda: self._output.audible
+        )
+        self._record = InterruptRecord(bus, turns)
+        self._judge = Judge(turns=turns, ledger=ledger, brain=brain)
         self._is_closing = False
         self._aside: list[Generation] = []
         self.idle_hooks: list[Callable[[], None]] = []
@@ -140,8 +131,13 @@ class Conversation:
     def close(self) -> None:
         """Begin nothing new: the program ends."""
         self._is_closing = True
-        for timer in (self._resume_timer, self._thinking_timer, self._silence_timer):
+        for timer in (self._resume_timer, self._silence_timer):
             self._disarm(timer)
+        self._line.close()
+
+    def refresh(self) -> None:
+        """Tell the window and the bus the character's state if it has changed."""
+        self._line.refresh()
 
     # --- the user's voice -------------------------------------------------------------------------------
 
@@ -171,7 +167,7 @@ class Conversation:
                 self._speech.hold(active.generation_id)
         elif active is not None and active.state is GenerationState.SUSPENDED:
             utterance.holds = active.generation_id
-        self.refresh()
+        self._line.refresh()
 
     def _on_interrupt(self, envelope: Envelope) -> None:
         event = envelope.event
@@ -192,16 +188,16 @@ class Conversation:
             utterance.by_ptt = utterance.by_ptt or payload.by == "ptt"
         else:
             self._arm_resume_timer()
-        self.refresh()
+        self._line.refresh()
 
     def _stop_now(self, payload: InputInterrupt, utterance_id: UtteranceId | None) -> None:
         active = self._turns.active
         self._kept.clear()
         self.speculation.discard("stopped")
         if active is not None:
-            self._confirm(active, Verdict.STOP_ONLY, "words", None, utterance_id)
+            self._record.confirm(active, Verdict.STOP_ONLY, "words", None, utterance_id)
             self._cancel(active, payload.reason)
-        self.refresh()
+        self._line.refresh()
 
     def _on_transcript(self, envelope: Envelope) -> None:
         payload = envelope.event.payload
@@ -223,7 +219,7 @@ class Conversation:
             return
         match = self._book.stop_phrase(payload.text)
         if match is not None and not active.is_protected:
-            self._post_interrupt("phrase", active, utterance.utterance_id, InterruptReason.USER_BARGE_IN, payload.text)
+            self._record.post(active, utterance.utterance_id, by="phrase", text=payload.text)
 
     def _on_continued(self, envelope: Envelope) -> None:
         self.speculation.discard("continued", envelope.event.utterance_id)
@@ -237,9 +233,9 @@ class Conversation:
             or self._is_unfinished(heard.text)
         ):
             return
-        user = self._input_of(self._judge(utterance, heard), utterance, heard.language)
+        user = input_of(self._judge.decide(utterance, heard, self._book), utterance, heard.language)
         if user is not None:
-            turn = _turn_input(user, utterance.utterance_id)
+            turn = turn_input(user, utterance.utterance_id)
             self.speculation.begin(turn, script=self._script_for(user.text))
 
     def _is_unfinished(self, text: str) -> bool:
@@ -253,49 +249,34 @@ class Conversation:
         utterance.turn_end = payload
         utterance.by_ptt = utterance.by_ptt or payload.by == "ptt"
         self._decide_if_complete(utterance)
-        self.refresh()
+        if not utterance.is_complete and not self._is_closing:
+            asyncio.get_running_loop().call_later(WORDS_LIMIT_S, self._on_words_overdue, utterance)
+        self._line.refresh()
+
+    def _on_words_overdue(self, utterance: Utterance) -> None:
+        """Go on without the words of an utterance: what was held is resumed, and later words are not taken."""
+        if self._is_closing or self._utterances.get(utterance.utterance_id) is not utterance:
+            return
+        self._utterances.close(utterance.utterance_id)
+        self.speculation.discard("nothing", utterance.utterance_id)
+        active = self._turns.active
+        is_held = active is not None and active.state is GenerationState.SUSPENDED
+        verdict = Verdict.RESUME if is_held else Verdict.KEEP
+        self._views.show(UserTextView(utterance_id=utterance.utterance_id, text="", final=True))
+        self._carry_out(Decision(verdict=verdict, because="timeout"), active, None, utterance.utterance_id)
 
     def _decide_if_complete(self, utterance: Utterance) -> None:
         final = utterance.final
         if not utterance.is_complete or final is None:
             return
-        decision = self._judge(utterance, final)
+        decision = self._judge.decide(utterance, final, self._book)
         self._utterances.close(utterance.utterance_id)
         shown = final.text.strip() if decision.because == "words" else ""
         self._views.show(UserTextView(utterance_id=utterance.utterance_id, text=shown, final=True))
-        user = self._input_of(decision, utterance, final.language)
+        user = input_of(decision, utterance, final.language)
         if user is None:
             self.speculation.discard("nothing", utterance.utterance_id)
         self._carry_out(decision, self._turns.active, user, utterance.utterance_id)
-
-    def _judge(self, utterance: Utterance, heard: InputTranscript) -> Decision:
-        """Decide what an utterance means, if `heard` is all of it."""
-        active = self._turns.active
-        text = heard.text.strip()
-        over = utterance.over_generation or utterance.holds
-        situation = Situation(
-            has_answer=active is not None,
-            is_held=active is not None and active.state is GenerationState.SUSPENDED,
-            sounded=active is not None and active.sounded,
-            during_output=utterance.during_output,
-            recent_text=self._spoken_text(over) if utterance.during_output else "",
-            is_answer=bool(text) and self._brain().accepts_as_answer(text, heard.language),
-            is_protected=active is not None and active.is_protected,
-            is_faint=utterance.during_output
-            and is_faint(audio_s=_voiced_s(utterance, heard), avg_logprob=heard.avg_logprob),
-        )
-        return decide(text, rejected=heard.rejected is not None, situation=situation, book=self._book)
-
-    @staticmethod
-    def _input_of(decision: Decision, utterance: Utterance, language: str | None) -> InputUser | None:
-        if decision.input_text is None:
-            return None
-        return InputUser(
-            text=decision.input_text,
-            via="ptt" if utterance.by_ptt else "voice",
-            language=language,
-            interrupt_hint=decision.hint,
-        )
 
     def _carry_out(
         self, decision: Decision, active: Generation | None, user: InputUser | None, utterance_id: UtteranceId
@@ -304,13 +285,13 @@ class Conversation:
         if active is not None:
             was_touched = decision.verdict is not Verdict.KEEP
             if was_touched:
-                self._confirm(active, decision.verdict, decision.because, decision.input_text, utterance_id)
+                self._record.confirm(active, decision.verdict, decision.because, decision.input_text, utterance_id)
             if decision.verdict is Verdict.RESUME and not self._utterances.holding(active.generation_id):
                 self._resume(active, decision.because)
             elif decision.verdict in (Verdict.CANCEL, Verdict.STOP_ONLY):
                 is_joined = decision.is_joined and bool(self._turns.input_of(active))
                 if is_joined and user is not None:
-                    user = replace(user, text=self._join(active, user.text))
+                    user = replace(user, text=join(self._turns.input_of(active), user.text))
                 self._cancel(active, InterruptReason.USER_BARGE_IN, is_joined=is_joined)
         if user is not None:
             if decision.is_kept:
@@ -326,16 +307,9 @@ class Conversation:
                         coalesce_key=joined,
                     )
                 )
-        self.refresh()
+        self._line.refresh()
         if user is None or decision.is_kept:
             self._when_quiet()
-
-    def _join(self, generation: Generation, text: str) -> str:
-        before = self._turns.input_of(generation)
-        if not before:
-            return text
-        needs_space = not ("\u3000" <= before[-1] <= "\u9fff" or "\u3000" <= text[:1] <= "\u9fff")
-        return before + (" " if needs_space else "") + text
 
     # --- inputs -----------------------------------------------------------------------------------------
 
@@ -359,9 +333,9 @@ class Conversation:
             if active is not None:
                 is_joined = self._is_joined(active, payload.text)
                 hint = hint or ("interrupted" if active.sounded else None)
-                self._trace_interrupt(active, payload.via, InterruptReason.TOPIC_CHANGE, event.utterance_id)
+                self._record.note(active, event.utterance_id, by=payload.via)
                 if is_joined:
-                    payload = replace(payload, text=self._join(active, payload.text))
+                    payload = replace(payload, text=join(self._turns.input_of(active), payload.text))
                 self._cancel(active, InterruptReason.TOPIC_CHANGE, is_joined=is_joined)
             self._bus.post(
                 replace(
@@ -372,7 +346,7 @@ class Conversation:
                     coalesce_key="joined" if is_joined else None,
                 )
             )
-            self.refresh()
+            self._line.refresh()
             return
         self._begin(payload, event)
 
@@ -393,9 +367,9 @@ class Conversation:
             return replace(payload, text=stop.rest, interrupt_hint="interrupted" if active is not None else None)
         self._views.show(UserTextView(utterance_id=event.utterance_id, text=payload.text, final=True, via=payload.via))
         if active is not None:
-            self._confirm(active, Verdict.STOP_ONLY, "words", payload.text, event.utterance_id)
+            self._record.confirm(active, Verdict.STOP_ONLY, "words", payload.text, event.utterance_id)
             self._cancel(active, InterruptReason.USER_STOP)
-        self.refresh()
+        self._line.refresh()
         return None
 
     def _begin(self, payload: InputUser, event: Event) -> None:
@@ -405,13 +379,13 @@ class Conversation:
             self._views.show(
                 UserTextView(utterance_id=event.utterance_id, text=payload.text, final=True, via=payload.via)
             )
-        user = _turn_input(payload, event.utterance_id)
+        user = turn_input(payload, event.utterance_id)
         self._disarm(self._silence_timer)
         is_joined = event.coalesce_key == "joined"
         if is_joined or self.speculation.take(user, on_end=self._on_answer_end) is None:
             script = self._script_for(payload.text)
             self._turns.start(user, script=script, is_joined=is_joined, on_end=self._on_answer_end)
-        self._arm_thinking()
+        self._line.think_after(self._times.thinking_after_s)
 
     def _script_for(self, text: str) -> Script | None:
         """Return what answers "go on" and "say that again", which need no brain."""
@@ -467,7 +441,7 @@ class Conversation:
             else:
                 self._turns.cancel(generation, InterruptReason.TOPIC_CHANGE)
         self._on_answer_end(notification)
-        self.refresh()
+        self._line.refresh()
 
     def _arm_resume_timer(self) -> None:
         """A held answer that hears nothing goes on by itself, unless an utterance still waits for its verdict."""
@@ -485,48 +459,11 @@ class Conversation:
         if self._utterances.is_undecided:
             self._arm_resume_timer()
             return
-        self._confirm(generation, Verdict.RESUME, "timeout", None, None)
+        self._record.confirm(generation, Verdict.RESUME, "timeout", None, None)
         self._resume(generation, "timeout")
-        self.refresh()
+        self._line.refresh()
 
-    def _confirm(
-        self, generation: Generation, verdict: Verdict, because: str, text: str | None, utterance_id: UtteranceId | None
-    ) -> None:
-        self._trace(InterruptConfirm(verdict=verdict.value, because=because, text=text), generation, utterance_id)
-
-    # --- states -----------------------------------------------------------------------------------------
-
-    def refresh(self) -> None:
-        """Work out the character's one state and tell the window and the bus."""
-        active = self._turns.active
-        state = "idle"
-        if active is not None and active.state is GenerationState.SUSPENDED and active.sounded:
-            state = "interrupted"
-        elif self._utterances.is_user_speaking:
-            state = "listening"
-        elif active is not None:
-            state = "speaking" if active.sounded and self._output.audible == active.generation_id else "thinking"
-        elif self._utterances.is_undecided:
-            state = "thinking"
-        self._bus.output_is_speaking = (
-            active is not None and active.sounded and active.state is GenerationState.STREAMING
-        )
-        self._bus.is_busy = active is not None
-        if state != self._state:
-            self._state = state
-            self._views.show(StateView(state=state, generation_id=active.generation_id if active is not None else None))
-
-    def _arm_thinking(self) -> None:
-        self._disarm(self._thinking_timer)
-        active = self._turns.active
-        if active is not None:
-            self._thinking_timer = asyncio.get_running_loop().call_later(
-                self._times.thinking_after_s, self._on_thinking_due, active
-            )
-
-    def _on_thinking_due(self, generation: Generation) -> None:
-        if self._turns.active is generation and not generation.sounded:
-            self._views.show(ExpressionView(generation_id=generation.generation_id, expression="thinking"))
+    # --- silence ----------------------------------------------------------------------------------------
 
     def _arm_silence(self) -> None:
         self._disarm(self._silence_timer)
@@ -542,13 +479,6 @@ class Conversation:
 
     # --- small things -----------------------------------------------------------------------------------
 
-    def _spoken_text(self, generation_id: GenerationId | None) -> str:
-        """Return what was said lately, by the given answer and the newest one."""
-        texts = [self._turns.last_heard_text]
-        if generation_id is not None:
-            texts.append(" ".join(message.text for message in self._ledger.messages(generation_id)))
-        return " ".join(dict.fromkeys(text for text in texts if text))
-
     def _is_stale(self, envelope: Envelope) -> bool:
         """An interrupt for an answer that is over changes nothing; nor does what its tools return."""
         event = envelope.event
@@ -560,64 +490,7 @@ class Conversation:
         target = self._generations.get(event.target_generation_id)
         return target is None or not target.is_active
 
-    def _post_interrupt(
-        self, by: str, target: Generation, utterance_id: UtteranceId | None, reason: InterruptReason, text: str | None
-    ) -> None:
-        self._bus.post(
-            Event(
-                payload=InputInterrupt(reason=reason, by=by, text=text),
-                source="dialogue",
-                session_id=self._turns.session_id,
-                utterance_id=utterance_id,
-                target_generation_id=target.generation_id,
-                interrupt_reason=reason,
-            )
-        )
-
-    def _trace_interrupt(
-        self, target: Generation, by: str, reason: InterruptReason, utterance_id: UtteranceId | None
-    ) -> None:
-        self._bus.trace(
-            Event(
-                payload=InputInterrupt(reason=reason, by=by),
-                source="dialogue",
-                session_id=self._turns.session_id,
-                utterance_id=utterance_id,
-                target_generation_id=target.generation_id,
-                interrupt_reason=reason,
-            )
-        )
-
-    def _trace(self, payload: Payload, generation: Generation, utterance_id: UtteranceId | None) -> None:
-        self._bus.trace(
-            Event(
-                payload=payload,
-                source="dialogue",
-                session_id=generation.session_id,
-                utterance_id=utterance_id,
-                generation_id=generation.generation_id,
-            )
-        )
-
     @staticmethod
     def _disarm(timer: asyncio.TimerHandle | None) -> None:
         if timer is not None:
             timer.cancel()
-
-
-def _turn_input(user: InputUser, utterance_id: UtteranceId | None) -> TurnInput:
-    return TurnInput(
-        text=user.text,
-        language=user.language,
-        via=user.via,
-        utterance_id=utterance_id,
-        interrupt_hint=user.interrupt_hint,
-        object=user.object,
-    )
-
-
-def _voiced_s(utterance: Utterance, final: InputTranscript) -> float:
-    """Return how long the voice lasted; the recogniser's audio has some silence around it."""
-    if utterance.end_at_s is None:
-        return final.audio_s
-    return max(0.0, utterance.end_at_s - utterance.onset_at_s)

@@ -20,6 +20,18 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InterruptionTimes:
+    """Numbers of `policy.yml`, section `interruption`.
+
+    `confirm_timeout_s`: a held answer that hears nothing this long after the sound ended goes on by itself, once.
+    `thinking_after_s`: without sound for this long, the character shows that it thinks.
+    """
+
+    confirm_timeout_s: float = 2.0
+    thinking_after_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     """What was going on when the utterance ended.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from orchestrator.contracts.events import InputTranscript, InputTurnEnd
+from orchestrator.contracts.dialogue import TurnInput
+from orchestrator.contracts.events import InputTranscript, InputTurnEnd, InputUser
 from orchestrator.contracts.ids import GenerationId, UtteranceId
 
 
@@ -73,3 +74,30 @@ class Utterances:
     def holding(self, generation_id: GenerationId) -> bool:
         """Whether an undecided utterance holds `generation_id`."""
         return any(utterance.holds == generation_id for utterance in self._open.values())
+
+
+def voiced_s(utterance: Utterance, heard: InputTranscript) -> float:
+    """Return how long the voice lasted; the recogniser's audio has some silence around it."""
+    if utterance.end_at_s is None:
+        return heard.audio_s
+    return max(0.0, utterance.end_at_s - utterance.onset_at_s)
+
+
+def join(before: str, text: str) -> str:
+    """Return two utterances as one input: Chinese needs no space between them."""
+    if not before:
+        return text
+    needs_space = not ("\u3000" <= before[-1] <= "\u9fff" or "\u3000" <= text[:1] <= "\u9fff")
+    return before + (" " if needs_space else "") + text
+
+
+def turn_input(user: InputUser, utterance_id: UtteranceId | None) -> TurnInput:
+    """Return what a turn is begun with."""
+    return TurnInput(
+        text=user.text,
+        language=user.language,
+        via=user.via,
+        utterance_id=utterance_id,
+        interrupt_hint=user.interrupt_hint,
+        object=user.object,
+    )

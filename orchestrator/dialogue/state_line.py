@@ -1,0 +1,77 @@
+"""The one state of the character: idle, listening, thinking, speaking or interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from orchestrator.bus.bus import Bus
+from orchestrator.contracts.ids import GenerationId
+from orchestrator.contracts.lanes import GenerationState
+from orchestrator.contracts.ports import ViewSink
+from orchestrator.contracts.views import ExpressionView, StateView
+from orchestrator.dialogue.turn_loop import TurnLoop
+from orchestrator.dialogue.utterances import Utterances
+from orchestrator.generation import Generation
+
+
+class StateLine:
+    """Works out the state from who has what going on. Lives on the core loop.
+
+    `audible` returns the answer that sounds or is shown right now, None for none.
+    """
+
+    def __init__(
+        self,
+        *,
+        bus: Bus,
+        views: ViewSink,
+        turns: TurnLoop,
+        utterances: Utterances,
+        audible: Callable[[], GenerationId | None],
+    ) -> None:
+        """Begin without a state; the first `refresh` tells one."""
+        self._bus = bus
+        self._views = views
+        self._turns = turns
+        self._utterances = utterances
+        self._audible = audible
+        self._state = ""
+        self._thinking_timer: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        """Show no more thinking: the program ends."""
+        if self._thinking_timer is not None:
+            self._thinking_timer.cancel()
+
+    def refresh(self) -> None:
+        """Tell the state if it has changed."""
+        active = self._turns.active
+        state = self._work_out(active)
+        self._bus.output_is_speaking = (
+            active is not None and active.sounded and active.state is GenerationState.STREAMING
+        )
+        self._bus.is_busy = active is not None
+        if state != self._state:
+            self._state = state
+            self._views.show(StateView(state=state, generation_id=active.generation_id if active is not None else None))
+
+    def _work_out(self, active: Generation | None) -> str:
+        if active is not None and active.state is GenerationState.SUSPENDED and active.sounded:
+            return "interrupted"
+        if self._utterances.is_user_speaking:
+            return "listening"
+        if active is not None:
+            return "speaking" if active.sounded and self._audible() == active.generation_id else "thinking"
+        return "thinking" if self._utterances.is_undecided else "idle"
+
+    def think_after(self, delay_s: float) -> None:
+        """Show that the character thinks, if its answer has not sounded by then."""
+        self.close()
+        active = self._turns.active
+        if active is not None:
+            self._thinking_timer = asyncio.get_running_loop().call_later(delay_s, self._on_thinking_due, active)
+
+    def _on_thinking_due(self, generation: Generation) -> None:
+        if self._turns.active is generation and not generation.sounded:
+            self._views.show(ExpressionView(generation_id=generation.generation_id, expression="thinking"))
