@@ -65,6 +65,11 @@ class TurnBase:
         return self._state.language
 
     @property
+    def has_spoken(self) -> bool:
+        """Whether anything was said in this turn."""
+        return bool(self._messages)
+
+    @property
     def state(self) -> State:
         """The working state."""
         return self._state

@@ -25,6 +25,15 @@ from orchestrator.tasks.extraction.words import CJK, fold_en, is_hesitation, is_
 from orchestrator.tasks.processor import current_step
 from orchestrator.tasks.state import State
 
+_MAKE_IT = re.compile(
+    r"^(?:make (?:it|that)|let'?s (?:say|make it)|i meant?|改成|换成|改为|应该是|是)\s*", re.IGNORECASE
+)
+_SLOT_IS = re.compile(
+    r"(?:the |my )?(?P<about>[a-z][a-z ]{1,30}?) (?:is|should be|must be) (?=\S)"
+    r"|(?P<about_zh>[\u3400-\u9fff]{1,12}?)(?:应该)?(?:是|为|改成|改为|换成)(?=\S)",
+    re.IGNORECASE,
+)
+_REFUSES = re.compile(r"(?:no|nope|不是?|不不)[,，.。]\s*(?P<value>\S.{0,80})$", re.IGNORECASE)
 _FIRST = ("first", "former", "前面", "前者", "头一个")
 _YES_NO = Slot(id="answer", type="boolean")
 
@@ -81,20 +90,43 @@ class Understander:
         phrase = match_phrase(text, asks_yes_no=asks_yes_no or pending is not None)
         # "huh" in "uh huh" and 「不对」 to a yes/no question are answers, not rules
         answers = self.typed(text) if question is not None else None
-        if phrase is not None and (answers is None or self._phrase_wins(phrase.kind, question)):
+        if phrase is not None and (answers is None or self._phrase_wins(phrase.kind, question, text)):
             decision = self._phrase(phrase.kind, phrase.what, phrase.is_soft, question)
             if decision is not None:
                 return decision
         correction = match_correction(text)
         if correction is not None and answers is not None and not correction.about and not correction.value:
             return None
-        return self._correct(correction, question, text) if correction is not None else None
+        if correction is not None:
+            return self._correct(correction, question, text)
+        return self._refused(text, question) if answers is None else None
 
-    def _phrase_wins(self, kind: str, question: CollectStep | None) -> bool:
-        """Whether a whole phrase counts although the question takes it: the "one" in "one more time" is no number."""
-        if kind.startswith("cancel"):
-            return True
+    def _refused(self, text: str, question: CollectStep | None) -> Decision | None:
+        """Take a no with a value (no, six) for the slot filled last, free texts left out, or for one that is named."""
+        match = _REFUSES.match(text.strip())
+        task = self.state.active
+        if match is None or task is None:
+            return None
+        correction = self._with_named_slot(Correction(about="", value=match["value"]))
+        if correction.about:
+            return self._correct(correction, question, text)
+        values = {**self.state.slots, **task.slots}
+        mine = self.config.slots_of(task.root)
+        typed = [s for s in values if s in mine and self.config.slots[s].filled_by == "user"]
+        for slot_id in sorted(typed, key=lambda s: values[s].turn, reverse=True):
+            value = self._typed_value(self.config.slots[slot_id], match["value"])
+            if value is not None and self.config.slots[slot_id].type != "boolean":
+                return Decision(commands=(Command(name="correct_slots", slots={slot_id: value}),))
+        return None
+
+    def _phrase_wins(self, kind: str, question: CollectStep | None, text: str) -> bool:
+        """Whether a whole phrase counts although the question takes it: the "one" in "one more time" is no number.
+
+        "Cancel" is an answer only where the question offers it as a choice.
+        """
         slot = self.config.slots[question.slot] if question is not None else None
+        if kind.startswith("cancel"):
+            return slot is None or slot.type != "choice" or not names_choice(slot, text)
         return slot is not None and slot.pattern is None and slot.type not in ("boolean", "choice")
 
     def _pending(self, pending: Mapping[str, Any], text: str) -> Decision | None:
@@ -177,6 +209,7 @@ class Understander:
         task = self.state.active
         if task is None:
             return None
+        correction = self._with_named_slot(correction)
         mine = self.config.slots_of(task.root)
         names = [(s, self._labels(s)) for s in self.config.slots if s in mine]
         filled = [s for s, _ in names if s in self.state.values() and self.config.slots[s].filled_by == "user"]
@@ -194,6 +227,19 @@ class Understander:
         if value is None:
             return None
         return Decision(commands=(Command(name="correct_slots", slots={slot_id: value}),))
+
+    def _with_named_slot(self, correction: Correction) -> Correction:
+        """Find the slot in what was taken for a value: "no, the number is five", "make it five"."""
+        if correction.about or not correction.value:
+            return correction
+        value = _MAKE_IT.sub("", correction.value)
+        match = _SLOT_IS.match(value)
+        if match is not None:
+            about = next(g for g in (match["about"], match["about_zh"]) if g)
+            names = [(s, self._labels(s)) for s in self.config.slots]
+            if find_slot(about, names) is not None:
+                return Correction(about=about, value=value[match.end() :].strip(" ，,"))
+        return Correction(about="", value=value or correction.value)
 
     def _labels(self, slot_id: str) -> tuple[str, ...]:
         label = self.config.slots[slot_id].label
@@ -213,6 +259,8 @@ class Understander:
             return None
         for slot_id in newest:
             slot = self.config.slots[slot_id]
+            if slot.is_free_text and self._is_about_another(slot_id, value, newest):
+                continue
             if slot.is_free_text:
                 if values[slot_id].turn == newest_turn and (
                     question is None or not self.config.slots[question.slot].is_free_text
@@ -221,6 +269,14 @@ class Understander:
             elif self._typed_value(slot, value) is not None:
                 return slot_id
         return None
+
+    def _is_about_another(self, text_slot: str, value: str, filled: list[str]) -> bool:
+        """Whether a typed slot takes the value which nothing in the free text is like."""
+        said = str(self.state.values().get(text_slot))
+        typed = [self.config.slots[s] for s in filled if not self.config.slots[s].is_free_text]
+        return any(
+            self._typed_value(slot, value) is not None and extract(slot, said, now=self.now) is None for slot in typed
+        )
 
     def _typed_value(self, slot: Slot, text: str) -> Any:
         if slot.is_free_text:
@@ -289,6 +345,16 @@ class Understander:
         if pending is not None and self._pending(pending, text) is not None:
             return True
         return self.typed(text) is not None
+
+
+def names_choice(slot: Slot, text: str) -> bool:
+    """Whether the text is the very name of a choice."""
+    said = _bare(text)
+    return any(said == _bare(str(name)) for choice in slot.choices for name in (choice.value, *choice.names))
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text.casefold())
 
 
 def free_text(text: str) -> str:

@@ -24,7 +24,7 @@ CONTEXT_FIELDS: Mapping[str, frozenset[str]] = {
         "system_task_interrupted": "interrupted_flow_id interrupted_flow_name started_flow_id started_flow_name",
         "system_task_canceled": "canceled_flow_id canceled_flow_name reason",
         "system_task_resumed": "resumed_flow_id resumed_flow_name",
-        "system_task_completed": "completed_flow_id completed_flow_name",
+        "system_task_completed": "completed_flow_id completed_flow_name silent",
         "system_collect_information": "slot_name slot_label response attempt",
         "system_correction": "slot_name slot_label slot_names slot_labels old new done",
         "system_clarify": "flows",

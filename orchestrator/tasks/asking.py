@@ -136,12 +136,13 @@ class Asking:
             response = replace(response, interruptible=False)
         reference = len(self._responses)
         self._responses[reference] = response
-        shown: dict[str, Any] = {
-            "mode": response.mode,
-            "text": rendered.value if rendered is not None else None,
-            "ref": reference,
-        }
         slot = ex.setting.config.slots[step.slot]
+        text = rendered.value if rendered is not None else None
+        if text is not None and not text.strip():
+            # a question that came out empty would leave the user in silence
+            text = f"{slot.label_in(ex.host.language)}{'？' if ex.host.language == 'zh' else '?'}"
+            ex.host.trace(f"{step.id}: the question is empty, its label is asked")
+        shown: dict[str, Any] = {"mode": response.mode, "text": text, "ref": reference}
         context = {
             "slot_name": step.slot, "slot_label": slot.label_in(ex.host.language), "response": shown, "attempt": count,
             "place": place,

@@ -227,14 +227,18 @@ class Executor:
             return
         self.state.active = None
         self.offer_due = True
-        self._queue(
-            "system_task_completed",
-            {"completed_flow_id": task.root, "completed_flow_name": name_of(self.setting, task.root)},
-        )
         following = (
             self.setting.config.flow(flow.on_complete_flow) if flow is not None and flow.on_complete_flow else None
         )
-        if following is not None and self._may_follow(following):
+        if following is not None and not self._may_follow(following):
+            following = None
+        context = {
+            "completed_flow_id": task.root,
+            "completed_flow_name": name_of(self.setting, task.root),
+            "silent": following is None and not self.state.paused and not self.host.has_spoken,
+        }
+        self._queue("system_task_completed", context)
+        if following is not None:
             self._start_following(following)
 
     def _may_follow(self, flow: Flow) -> bool:

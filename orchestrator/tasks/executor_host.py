@@ -18,6 +18,11 @@ class ExecutorHost(Protocol):
         """The language to talk in."""
         ...
 
+    @property
+    def has_spoken(self) -> bool:
+        """Whether anything was said in this turn."""
+        ...
+
     def names(self, context: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
         """Return the names of conditions and texts."""
         ...

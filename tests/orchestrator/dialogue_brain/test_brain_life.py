@@ -282,3 +282,27 @@ flows:
     thing = turn.reply.messages[-1].object
     assert thing is not None
     assert (thing.type, thing.id) == ("file", "a.txt")
+
+
+def test_files_of_a_test_lie_in_the_flow_folder_or_beside_the_test(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "flows").mkdir()
+    (tmp_path / "flows" / "tests").mkdir()
+    (tmp_path / "flows" / "mine.yml").write_text(FLOW, encoding="utf-8")
+    (tmp_path / "flows" / "tests" / "beside.yml").write_text(FLOW.replace('"a?"', '"beside?"'), encoding="utf-8")
+    cases = "".join(
+        f"  - {{name: {name}, files: [{file}], turns: [{{user: begin, expect: {{reply_matches: ['{words}']}}}}]}}\n"
+        for name, file, words in (
+            ("the folder's", "mine.yml", "a"),
+            ("by a path", "../mine.yml", "a"),
+            ("beside", "beside.yml", "beside"),
+            ("shipped", "system_flows.yml", "Sorry"),
+        )
+    )
+    file = tmp_path / "flows" / "tests" / "some.yml"
+    file.write_text("tests:\n" + cases.replace("the folder's", "of the folder"), encoding="utf-8")
+    assert flows_main(["test", str(file)]) == 0, capsys.readouterr().out
+    file.write_text("tests:\n  - {name: x, files: [nowhere.yml], turns: [{user: begin}]}\n", encoding="utf-8")
+    assert flows_main(["test", str(file)]) == 1
+    assert "nowhere.yml:1:1" in capsys.readouterr().out

@@ -133,7 +133,7 @@ BOMBS = [
 def _must_be_harmless(text: str, limit_s: float = 1.0) -> None:
     before = {name: id(thing) for name, thing in vars(builtins).items()}
     modules = set(sys.modules)
-    start_s = time.perf_counter()
+    start_s = time.thread_time()
     for form in (
         text,
         "{{ " + text + " }}",
@@ -149,7 +149,7 @@ def _must_be_harmless(text: str, limit_s: float = 1.0) -> None:
     if condition is not None:
         outcome = condition.evaluate(NAMES)
         assert _is_plain(outcome.value), text
-    assert time.perf_counter() - start_s < limit_s, text
+    assert time.thread_time() - start_s < limit_s, text
     assert {name: id(thing) for name, thing in vars(builtins).items()} == before
     assert not {"subprocess", "ctypes"} & (set(sys.modules) - modules)
 
@@ -206,13 +206,13 @@ def test_a_bomb_is_refused_or_empty_and_quick(text: str) -> None:
     ],
 )  # fmt: skip
 def test_a_hostile_template_is_refused_or_bounded(text: str) -> None:
-    start_s = time.perf_counter()
+    start_s = time.thread_time()
     template, problems = compile_template(text)
     if template is None:
         assert problems
     else:
         assert len(template.render(NAMES).value) <= 20_000
-    assert time.perf_counter() - start_s < 2.0
+    assert time.thread_time() - start_s < 2.0
 
 
 _ATOMS = st.sampled_from(
