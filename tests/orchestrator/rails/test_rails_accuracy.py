@@ -68,20 +68,23 @@ async def test_vectors_of_the_shipped_intents_ship_with_the_program() -> None:
 
 @pytest.mark.models
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "language, right, wrong, fired, harm_missed",
-    [("en", 0.0, 1.0, 1.0, 99), ("zh", 0.0, 1.0, 1.0, 99)],
-)
+@pytest.mark.parametrize("language, right, wrong, fired", [("en", 131, 2, 4), ("zh", 130, 1, 5)])
 async def test_accuracy_on_the_half_of_another_author_kept_as_test(
-    cache: Path, language: str, right: float, wrong: float, fired: float, harm_missed: int
+    cache: Path, language: str, right: int, wrong: int, fired: int
 ) -> None:
-    """Thresholds, examples and small talk were settled on the other half; these are the figures of one run."""
+    """Thresholds, examples and small talk were settled on the other half; these are the counts of the one run."""
     rails = shipped(VectorStore(LocalEmbedder(), cache, seed=SEED))
     result = await measure(rails, load_sentences(DATA / f"rails_independent_{language}.yml").half("test"))
-    assert result.right / result.total >= right
-    assert result.wrong / result.total <= wrong
-    assert len(result.fired) / result.small_talk <= fired
-    assert len([m for m in result.missed if m[1] == "express self harm"]) <= harm_missed
+    sizes = (result.total, result.small_talk)
+    assert sizes == {"en": (136, 133), "zh": (137, 137)}[language]
+    # Numbers alone, so that a failure shows no sentence of this half.
+    counts = (result.right, result.wrong, len(result.fired))
+    # Processors round differently: one sentence may stand just on the other side of the threshold.
+    assert counts[0] >= right - 1
+    assert counts[1] <= wrong + 1
+    assert counts[2] <= fired + 1
+    missed = sum(expected == "express self harm" for _, expected, _ in result.missed)
+    assert missed == 0
 
 
 @pytest.mark.models
