@@ -21,6 +21,7 @@ from orchestrator.contracts.views import (
     DeviceView,
     ExpressionView,
     GenerationEndedView,
+    MisheardView,
     MuteView,
     NoticeView,
     SpeechStoppedView,
@@ -79,6 +80,7 @@ class Bridge(QObject):
     notice_raised = Signal(object)
     device_changed = Signal(object)
     mute_changed = Signal(object)
+    misheard = Signal(object)
     command_refused = Signal(object)
 
     _woken = Signal()
@@ -125,6 +127,7 @@ class Bridge(QObject):
             NoticeView: self.notice_raised,
             DeviceView: self.device_changed,
             MuteView: self.mute_changed,
+            MisheardView: self.misheard,
         }
         self._woken.connect(self._on_woken, Qt.ConnectionType.QueuedConnection)
         self._called.connect(self._on_called, Qt.ConnectionType.QueuedConnection)

@@ -46,6 +46,7 @@ PLACES_FILE = "window.json"
 """Where window and docks were, in the data folder."""
 
 _SIGNAL_POLL_MS = 100
+_SWITCH_S = 0.001
 _STOP_LIMIT_S = 2.8
 
 
@@ -99,6 +100,7 @@ class WindowProgram:
         self.inbox, self.prompts = EventInbox(), PromptRecord()
         self.history = HistoryService(options.data / DATABASE, self.submit)
         self.window.subtitles.corrected.connect(self.history.correct_text)
+        self.bridge.misheard.connect(lambda view: self.history.learn(view.heard, view.said))
         self.panels = Panels(self.window, self.bridge, self.settings, self.inbox, self.prompts, self.history, folders)
         self.keys = WindowKeys(
             find_adapter(QApplication.platformName(), session=os.environ.get("XDG_SESSION_TYPE", "")),
@@ -265,6 +267,8 @@ def run_window(options: RunOptions) -> int:
     application.setApplicationDisplayName("Mynah")
     application.setQuitOnLastWindowClosed(False)
     QLocale.setDefault(QLocale.system())
+    # Loading models keeps three threads busy: each would make the window wait for the default of 5 ms.
+    sys.setswitchinterval(_SWITCH_S)
     program = WindowProgram(options, SystemClock())
     received: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):

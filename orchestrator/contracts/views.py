@@ -113,6 +113,14 @@ class DeviceView(View):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MisheardView(View):
+    """The user said that `heard` was wrong and `said` was meant: a lesson for the recogniser."""
+
+    heard: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MuteView(View):
     """The microphone (`direction` input) or the voice (output) was muted or unmuted, by whomever."""
 

@@ -25,6 +25,7 @@ from orchestrator.contracts.ids import UtteranceId
 from orchestrator.contracts.lanes import GenerationState, InterruptReason, Lane
 from orchestrator.contracts.ports import SpeechPort, ViewSink
 from orchestrator.contracts.views import (
+    MisheardView,
     UserTextView,
 )
 from orchestrator.dialogue.heard import HeardLedger
@@ -32,6 +33,7 @@ from orchestrator.dialogue.interrupt_record import InterruptRecord
 from orchestrator.dialogue.interruption import Decision, InterruptionTimes, Verdict
 from orchestrator.dialogue.judge import Judge, input_of
 from orchestrator.dialogue.ledger_turns import continuation, repetition
+from orchestrator.dialogue.misheard import said_instead
 from orchestrator.dialogue.output_watch import OutputWatch
 from orchestrator.dialogue.phrase_book import PhraseBook
 from orchestrator.dialogue.speculation import Speculation
@@ -82,6 +84,7 @@ class Conversation:
         self._times = times or InterruptionTimes()
         self._utterances = Utterances()
         self._kept: list[InputUser] = []
+        self._last_input: str | None = None
         self._resume_timer: asyncio.TimerHandle | None = None
         self._silence_timer: asyncio.TimerHandle | None = None
         self._output = OutputWatch(
@@ -323,6 +326,8 @@ class Conversation:
             if heeded is None:
                 return
             payload = heeded
+        said = self._misheard(payload, event)
+        payload = payload if said is None else replace(payload, text=said)
         active = self._turns.active
         if envelope.lane is Lane.CONTROL or active is not None:
             if active is not None and active.is_protected and active.sounded:
@@ -331,7 +336,7 @@ class Conversation:
             hint = payload.interrupt_hint
             is_joined = event.coalesce_key == "joined"
             if active is not None:
-                is_joined = self._is_joined(active, payload.text)
+                is_joined = said is None and self._is_joined(active, payload.text)
                 hint = hint or ("interrupted" if active.sounded else None)
                 self._record.note(active, event.utterance_id, by=payload.via)
                 if is_joined:
@@ -349,6 +354,17 @@ class Conversation:
             self._line.refresh()
             return
         self._begin(payload, event)
+
+    def _misheard(self, payload: InputUser, event: Event) -> str | None:
+        """Return what was really said if these words put the last input right; the window learns of it."""
+        heard = self._last_input
+        if heard is None or self._brain().accepts_as_answer(payload.text, payload.language):
+            return None
+        said = said_instead(payload.text, heard)
+        if said is not None:
+            self._views.show(UserTextView(utterance_id=event.utterance_id, text=said, final=True, via=payload.via))
+            self._views.show(MisheardView(heard=heard, said=said))
+        return said
 
     def _is_joined(self, active: Generation, text: str) -> bool:
         """Whether new words belong to the input of the answer in the making; what stands for itself does not."""
@@ -379,6 +395,7 @@ class Conversation:
             self._views.show(
                 UserTextView(utterance_id=event.utterance_id, text=payload.text, final=True, via=payload.via)
             )
+        self._last_input = payload.text
         user = turn_input(payload, event.utterance_id)
         self._disarm(self._silence_timer)
         is_joined = event.coalesce_key == "joined"
