@@ -20,7 +20,16 @@ Numbers = tuple[tuple[str, float], ...]
 LIVE_SECTIONS = ("endpoint", "barge_in")
 """Parts that the ears take over while they listen; the others are read at the start."""
 
-_LIMITS = (("_s", (0.0, 60.0)), ("_db", (-120.0, 60.0)), ("probability", (0.0, 1.0)))
+_LIMITS = (
+    ("_s", (0.0, 60.0)),
+    ("_db", (-120.0, 60.0)),
+    ("probability", (0.0, 1.0)),
+    ("chance", (0.0, 1.0)),
+    ("vad1_mode", (0.0, 3.0)),
+    ("_steps", (1.0, 1000.0)),
+    ("_samples", (1.0, 1000.0)),
+    ("_windows", (1.0, 1000.0)),
+)
 _ANY = (0.0, 1000.0)
 
 
