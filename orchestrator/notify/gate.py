@@ -5,32 +5,42 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orchestrator.bus.bus import Bus
 from orchestrator.bus.envelope import Envelope
 from orchestrator.clock import Clock
-from orchestrator.contracts.dialogue import Message, TurnInput
+from orchestrator.contracts.dialogue import ChatMessage, Message, TurnInput
 from orchestrator.contracts.events import Event, NotifyRequested, NotifyStateChanged
 from orchestrator.contracts.lanes import GenerationState
 from orchestrator.dialogue.conversation import Conversation
 from orchestrator.dialogue.turn_context import CoreTurn
 from orchestrator.dialogue.turn_loop import TurnLoop
 from orchestrator.generation import Generation
+from orchestrator.notify.wording import Wording, word
+
+DEFER_S = 60.0
+_DEFER_MARGIN_S = 5.0
+"""One that was put off is said this long before it expires, if there is room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Waiting:
+    """`not_before_s` is when one that was put off is due again; it is put off only once."""
+
     request: NotifyRequested
     expires_at_s: float | None
     score: int
+    not_before_s: float = 0.0
+    was_deferred: bool = False
 
 
 class NotificationGate:
     """Holds due notifications until neither side speaks; an urgent one does not wait for the character.
 
-    An urgent one holds the answer in progress, is said, and lets the answer go on. Two with the same id or the same
-    words are one. Lives on the core loop; at most 32 wait, the oldest normal one gives way.
+    An urgent one holds the answer in progress, is said as it came, and lets the answer go on. A normal one may be
+    worded by a capable model, which may also put it off once, for `DEFER_S` at most and never past its expiry. Two with
+    the same id or the same words are one. Lives on the core loop; at most 32 wait, the oldest normal one gives way.
     """
 
     _MOST = 32
@@ -46,6 +56,7 @@ class NotificationGate:
         self._on_spoken = on_spoken
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
         self._expiry: asyncio.TimerHandle | None = None
+        self._deferral: asyncio.TimerHandle | None = None
         self._held: set[str] = set()
         self._is_closed = False
         bus.subscribe(NotifyRequested, self._on_notify)
@@ -75,9 +86,11 @@ class NotificationGate:
     def try_to_speak(self) -> None:
         """Say the most important waiting notification if there is room for it."""
         self._expire()
-        if not self._waiting:
+        now_s = self._clock.monotonic_s()
+        ready = [key for key, item in self._waiting.items() if item.not_before_s <= now_s]
+        if not ready:
             return
-        key = max(self._waiting, key=lambda k: (self._waiting[k].score, -list(self._waiting).index(k)))
+        key = max(ready, key=lambda k: (self._waiting[k].score, -ready.index(k)))
         item = self._waiting[key]
         if self._conversation.is_user_busy:
             self._hold("user_speaking")
@@ -103,12 +116,27 @@ class NotificationGate:
 
     def _say(self, item: _Waiting, held: Generation | None) -> None:
         request = item.request
+        put_off_until_s: float | None = None
 
         async def script(turn: CoreTurn) -> None:
-            await turn.reply.say(Message(text=request.text, source="notification", key=request.id))
+            nonlocal put_off_until_s
+            said = Wording(text=request.text)
+            if not request.urgent:
+                until_s = self._may_defer_until(item)
+                said = await word(request.text, turn.llm, recent=_recent(turn), may_defer=until_s is not None)
+                if said.is_later:
+                    put_off_until_s = until_s
+                    return
+            await turn.reply.say(Message(text=said.text, source="notification", key=request.id))
 
         def on_end(generation: Generation) -> None:
-            if generation.state is GenerationState.COMPLETED or generation.sounded:
+            if put_off_until_s is not None and not self._is_closed and request.id not in self._waiting:
+                self._waiting[request.id] = replace(item, not_before_s=put_off_until_s, was_deferred=True)
+                self._held.add(request.id)
+                self._say_state(request.id, "held", "deferred")
+                self._arm_expiry()
+                self._arm_deferral()
+            elif generation.state is GenerationState.COMPLETED or generation.sounded:
                 self._say_state(request.id, "spoken", None)
                 self._on_spoken(request.id)
             elif self._is_closed:
@@ -127,11 +155,34 @@ class NotificationGate:
             self._conversation.stand_aside(held)
         self._turns.start(TurnInput(kind="event", event_type="notify"), script=script, on_end=on_end)
 
+    def _may_defer_until(self, item: _Waiting) -> float | None:
+        """Return when it would be due again if it were put off now; None if it may not be."""
+        if item.was_deferred:
+            return None
+        now_s = self._clock.monotonic_s()
+        until_s = now_s + DEFER_S
+        if item.expires_at_s is not None:
+            until_s = min(until_s, item.expires_at_s - _DEFER_MARGIN_S)
+        return until_s if until_s > now_s else None
+
+    def _arm_deferral(self) -> None:
+        if self._deferral is not None:
+            self._deferral.cancel()
+        now_s = self._clock.monotonic_s()
+        due = [item.not_before_s for item in self._waiting.values() if item.not_before_s > now_s]
+        if due:
+            self._deferral = asyncio.get_running_loop().call_later(min(due) - now_s, self._on_deferral)
+
+    def _on_deferral(self) -> None:
+        self._arm_deferral()
+        self.try_to_speak()
+
     def close(self) -> None:
         """Say nothing more; what waits counts as expired (a reminder stays in the store and is due again)."""
         self._is_closed = True
-        if self._expiry is not None:
-            self._expiry.cancel()
+        for timer in (self._expiry, self._deferral):
+            if timer is not None:
+                timer.cancel()
         for key in list(self._waiting):
             del self._waiting[key]
             self._say_state(key, "expired", "shutdown")
@@ -164,3 +215,7 @@ class NotificationGate:
                 session_id=self._turns.session_id,
             )
         )
+
+
+def _recent(turn: CoreTurn) -> tuple[ChatMessage, ...]:
+    return tuple(ChatMessage(role=entry.role, content=entry.text) for entry in turn.history[-4:] if entry.text)

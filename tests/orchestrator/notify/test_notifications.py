@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from rigs.conversation_parts import ScriptedModel
 from rigs.conversation_rig import ConversationRig, letters
 
 from orchestrator.contracts.commands import Notify
@@ -209,3 +210,77 @@ def test_a_cancelled_reminder_is_not_said(rig: ConversationRig) -> None:
     assert not rig._run(store.cancel(reminder.id))
     rig.seconds(8.0)
     assert rig.words_sounded() == ""
+
+
+# --- words of a model -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def capable(rig: ConversationRig, monkeypatch: pytest.MonkeyPatch) -> ConversationRig:
+    monkeypatch.setattr(ScriptedModel, "can_plan", True)
+    return rig
+
+
+def model_says(rig: ConversationRig, text: str) -> None:
+    assert rig.until(lambda: bool(rig.open_calls()), 3.0)
+    rig.tokens(text)
+    rig.end_model()
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "said"),
+    [
+        ("The bus 42 leaves at 8.", "bus 42 goes at 8 now.", "bus 42 goes at 8 now."),
+        ("The bus 42 leaves at 8.", "bus 42 goes at 9 now.", "The bus 42 leaves at 8."),
+        ("The bus 42 leaves at 8.", "", "The bus 42 leaves at 8."),
+        ("水开了", "kettle.", "水开了"),
+    ],
+)
+def test_a_capable_model_may_word_it_and_loses_nothing(
+    capable: ConversationRig, text: str, answer: str, said: str
+) -> None:
+    notify(capable, "n", text)
+    model_says(capable, answer)
+    assert capable.until(capable.is_quiet)
+    assert letters(capable.words_sounded()) == letters(said)
+    assert states(capable, "n") == ["due", "spoken"]
+
+
+def test_an_urgent_one_waits_for_no_model(capable: ConversationRig) -> None:
+    notify(capable, "n", "the house burns.", urgent=True)
+    assert capable.until(capable.is_quiet)
+    assert capable.words_sounded() == "the house burns." and not capable.of("llm:call")
+
+
+def test_a_model_that_takes_long_is_not_waited_for(capable: ConversationRig) -> None:
+    notify(capable, "n", "the kettle boils.")
+    capable.seconds(1.4)
+    assert capable.words_sounded() == ""
+    assert capable.until(capable.is_quiet, 5.0)
+    assert capable.words_sounded() == "the kettle boils."
+
+
+def test_a_model_may_put_it_off_once(capable: ConversationRig) -> None:
+    notify(capable, "n", "the kettle boils.")
+    model_says(capable, "LATER")
+    capable.seconds(50.0)
+    assert capable.words_sounded() == "" and states(capable, "n") == ["due", "held"]
+    capable.seconds(10.0)
+    model_says(capable, "LATER")
+    assert capable.until(capable.is_quiet, 5.0)
+    assert capable.words_sounded() == "the kettle boils.", "not a second time"
+    assert states(capable, "n") == ["due", "held", "spoken"]
+    assert [entry["text"] for entry in capable.stored()] == ["the kettle boils."]
+
+
+def test_it_is_never_put_off_past_its_expiry(capable: ConversationRig) -> None:
+    notify(capable, "n", "the bus leaves.", expires_s=20.0)
+    model_says(capable, "LATER")
+    capable.seconds(14.0)
+    assert capable.words_sounded() == ""
+    model_says(capable, "LATER")
+    assert capable.until(capable.is_quiet, 5.0)
+    assert capable.words_sounded() == "the bus leaves."
+    notify(capable, "m", "the train leaves.", expires_s=4.0)
+    model_says(capable, "LATER")
+    assert capable.until(lambda: states(capable, "m")[-1] == "spoken", 3.5), "no time to put it off"
