@@ -62,6 +62,7 @@ class ControlBar(QFrame):
             row.addWidget(part)
         self._connect()
         self._bind()
+        translator.bind(self.setAccessibleName, "controls.name")
         theme.changed.connect(self._refresh)
         translator.changed.connect(self._refresh)
         self._refresh()

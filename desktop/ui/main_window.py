@@ -126,6 +126,7 @@ class MainWindow(QMainWindow):
         """Call the character by its persona's `name`."""
         self._persona_name = name
         self.subtitles.set_character_name(name)
+        self.companion.set_character_name(name)
         self._apply_language()
 
     def set_language(self, language: str) -> None:

@@ -60,12 +60,13 @@ class LevelMeter(QWidget):
 class MicrophoneSign(QFrame):
     """Icon, words and meter. `state` is open, muted, closed or missing."""
 
-    def __init__(self, theme: Theme, translator: Translator) -> None:
-        """Begin closed."""
+    def __init__(self, theme: Theme, translator: Translator, *, is_compact: bool = False) -> None:
+        """Begin closed; a compact one says its words as a tip and for readers, and shows icon and meter."""
         super().__init__()
         self.setObjectName("microphoneSign")
         self._theme = theme
         self._translator = translator
+        self._is_compact = is_compact
         self.state = "closed"
         row = QHBoxLayout(self)
         row.setContentsMargins(GRID_PX, 4, 12, 4)
@@ -94,6 +95,9 @@ class MicrophoneSign(QFrame):
         palette = self._theme.palette
         words = self._translator.text(f"microphone.{self.state}")
         self._text.setText(words)
+        self._text.setVisible(not self._is_compact)
+        self.setToolTip(words if self._is_compact else "")
+        self._icon.setAccessibleName(words)
         self.setAccessibleDescription(words)
         self.meter.setVisible(self.state == "open")
         is_open = self.state == "open"

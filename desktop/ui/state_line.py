@@ -62,6 +62,7 @@ class StateLine(QFrame):
         self._text.setText(metrics.elidedText(words, Qt.TextElideMode.ElideRight, _WIDEST_PX))
         self.setToolTip(words)
         self.setAccessibleDescription(words)
+        self._icon.setAccessibleName(words)
         colour = _colour(self._theme.palette, self.state)
         self._icon.setPixmap(icons.pixmap(f"state_{self.state}", colour, 22, self.devicePixelRatioF()))
 

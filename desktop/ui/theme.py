@@ -94,17 +94,45 @@ DARK = Palette(
 )
 
 
-@dataclass(frozen=True, slots=True)
 class TypeScale:
-    """Text sizes in device-independent pixels."""
+    """Text sizes in device-independent pixels, at the scale of letters that was set."""
 
-    caption_px: int = 13
-    body_px: int = 15
-    state_px: int = 17
-    subtitle_px: int = 21
+    def __init__(self) -> None:
+        """Begin at 1."""
+        self.scale = 1.0
+
+    @property
+    def caption_px(self) -> int:
+        """Labels and signs."""
+        return round(13 * self.scale)
+
+    @property
+    def body_px(self) -> int:
+        """Running text and controls."""
+        return round(15 * self.scale)
+
+    @property
+    def state_px(self) -> int:
+        """The state line and titles."""
+        return round(17 * self.scale)
+
+    @property
+    def subtitle_px(self) -> int:
+        """What is said."""
+        return round(21 * self.scale)
 
 
 TYPE = TypeScale()
+
+
+def set_font_scale(scale: float) -> None:
+    """Write the window in letters `scale` times as large, 1 to 2. Before the window is built."""
+    TYPE.scale = max(1.0, min(2.0, scale))
+
+
+def font_scale() -> float:
+    """Return how much larger letters are than drawn."""
+    return TYPE.scale
 
 
 def contrast(one: str, other: str) -> float:
@@ -218,8 +246,10 @@ def stylesheet(p: Palette) -> str:
     QPushButton:pressed, QPushButton:checked {{ background: {p.primary}; color: {p.on_primary}; }}
     QPushButton:disabled {{ color: {p.muted}; }}
     QPushButton#stopButton {{ background: transparent; border: 2px solid {p.danger}; color: {p.danger}; }}
+    QPushButton#stopButton:focus {{ border: 2px solid {p.primary}; background: {p.raised}; }}
     QPushButton#stopButton:pressed {{ background: {p.danger}; color: {p.background}; }}
     QPushButton#sendButton {{ background: {p.primary}; color: {p.on_primary}; padding: 0; }}
+    QPushButton#sendButton:focus {{ border: 3px solid {p.highlight}; }}
     QPushButton[isIcon="true"] {{ padding: 0; min-width: 38px; max-width: 38px; }}
     QPushButton[isFlat="true"] {{ background: transparent; }}
     QPushButton::menu-indicator {{ image: none; width: 0; }}

@@ -106,4 +106,6 @@ def place_and_fault(problem: object) -> str:
     file, line = getattr(problem, "file", ""), getattr(problem, "line", 0)
     place = f"{file}:{line}:{getattr(problem, 'col', 0)}" if line else str(file)
     hint = getattr(problem, "suggestion", None)
-    return f"{place}: {getattr(problem, 'message', '')}" + (f"; did you mean {hint}?" if hint else "")
+    words = f"{place}: {getattr(problem, 'message', '')}" + (f"; did you mean {hint}?" if hint else "")
+    # Keys and names of files may hold anything, line ends as well.
+    return " ".join("".join(char if char.isprintable() else " " for char in words).split())

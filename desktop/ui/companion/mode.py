@@ -135,6 +135,11 @@ class CompanionMode(QObject):
             self._companion.set_click_through(is_through)
         self._tell_tray()
 
+    def set_character_name(self, name: str) -> None:
+        """Call the character by `name`."""
+        if self._companion is not None:
+            self._companion.subtitles.set_character_name(name)
+
     def set_motion_reduced(self, is_reduced: bool) -> None:
         """Keep still what need not move."""
         if self._companion is not None:

@@ -110,7 +110,7 @@ class CompanionWindow(QWidget):
             bridge, theme, translator, is_motion_reduced=is_motion_reduced, is_floating=True
         )
         self.subtitles.set_size(_SUBTITLE_PX)
-        self.microphone = MicrophoneSign(theme, translator)
+        self.microphone = MicrophoneSign(theme, translator, is_compact=True)
         self.microphone.setObjectName("companionMicrophone")
         self.mute = make_button("companionMuteButton", is_icon=True)
         self.mute.setCheckable(True)

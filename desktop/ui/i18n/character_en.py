@@ -1,6 +1,7 @@
 """English texts of the character, companion mode, subtitles and keys."""
 
 TEXTS: dict[str, str] = {
+    "controls.name": "Controls",
     "menu.avatar": "Character",
     "menu.avatar.folder": "Folder of your characters…",
     "menu.avatar.broken": "{name} (can't be shown)",

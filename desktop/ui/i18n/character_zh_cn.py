@@ -1,6 +1,7 @@
 """Simplified Chinese texts of the character, companion mode, subtitles and keys."""
 
 TEXTS: dict[str, str] = {
+    "controls.name": "控制栏",
     "menu.avatar": "角色",
     "menu.avatar.folder": "我的角色文件夹…",
     "menu.avatar.broken": "{name}（无法显示）",

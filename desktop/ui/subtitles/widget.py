@@ -27,7 +27,7 @@ from desktop.ui.subtitles.correction import CorrectionField
 from desktop.ui.subtitles.layout import BlockLayout
 from desktop.ui.subtitles.model import Block, Sentence, SubtitleModel
 from desktop.ui.subtitles.placed import PaintedReport, Placed
-from desktop.ui.theme import GRID_PX, TYPE, Theme, font
+from desktop.ui.theme import GRID_PX, TYPE, Theme, font, font_scale
 from orchestrator.contracts.views import (
     CharacterTextView,
     GenerationEndedView,
@@ -37,6 +37,7 @@ from orchestrator.contracts.views import (
 )
 
 _GUTTER_PX = 9 * GRID_PX
+"""Room for the speaker's name, at letters of normal size."""
 _COLUMN_PX = 88 * GRID_PX
 _BLOCK_GAP_PX = 1.5 * GRID_PX
 _SCROLL_TAU_S = 0.09
@@ -74,6 +75,7 @@ class SubtitleWidget(QWidget):
         self.model = SubtitleModel()
         self._layouts: dict[int, BlockLayout] = {}
         self._size_px = TYPE.subtitle_px
+        self._gutter = round(_GUTTER_PX * font_scale())
         self._family: str | None = None
         self._is_high_contrast = False
         self._offset = 0.0
@@ -231,7 +233,9 @@ class SubtitleWidget(QWidget):
         height = max(5 * GRID_PX, self.editor.sizeHint().height())
         top = round(item.y - self._offset + (item.layout.height - height) / 2)
         top = max(0, min(top, self.height() - height))
-        indent = _GUTTER_PX - 2 * GRID_PX
+        indent = self._gutter - 2 * GRID_PX
+        # The line keeps its letters while it is written over.
+        self.editor.setStyleSheet(f"font-size: {self._size_px}px;")
         self.editor.open(item.block.text, QRect(round(left + indent), top, round(width - indent), height))
 
     # --- geometry --------------------------------------------------------------------------------------
@@ -261,7 +265,7 @@ class SubtitleWidget(QWidget):
         return (self.width() - width) / 2, width
 
     def _place(self) -> tuple[list[Placed], float]:
-        width = self._column()[1] - _GUTTER_PX
+        width = self._column()[1] - self._gutter
         placed: list[Placed] = []
         kept: dict[int, BlockLayout] = {}
         y = 0.0
@@ -357,10 +361,10 @@ class SubtitleWidget(QWidget):
         label_font = font(TYPE.caption_px, is_bold=True)
         painter.setFont(label_font)
         painter.setPen(QColor(palette.primary if is_user else palette.warning))
-        label = QRectF(0, item.y, _GUTTER_PX - GRID_PX, item.layout.line_height)
+        label = QRectF(0, item.y, self._gutter - GRID_PX, item.layout.line_height)
         shown = QFontMetricsF(label_font).elidedText(name, Qt.TextElideMode.ElideRight, label.width())
         painter.drawText(label, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown)
-        origin = QPointF(_GUTTER_PX, item.y)
+        origin = QPointF(self._gutter, item.y)
         if is_user:
             ink = self._soft() if item.block.is_tentative else palette.ink
             self._draw(painter, item, origin, [(0, len(item.block.text), ink)])
@@ -453,7 +457,7 @@ class SubtitleWidget(QWidget):
         width = QFontMetricsF(small).horizontalAdvance(words)
         last = item.layout.rects(0, len(item.layout.text))[-1].translated(origin)
         if item.extra:
-            box = QRectF(_GUTTER_PX, item.y + item.layout.height, width + GRID_PX, item.extra)
+            box = QRectF(self._gutter, item.y + item.layout.height, width + GRID_PX, item.extra)
         else:
             box = QRectF(last.right() + 1.5 * GRID_PX, last.top(), width + GRID_PX, last.height())
         painter.setFont(small)

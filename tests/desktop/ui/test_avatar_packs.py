@@ -184,7 +184,7 @@ def test_all_faults_of_a_pack_come_at_once_with_their_places(tmp_path: Path) -> 
     lines = [place_and_fault(problem).removeprefix(f"{tmp_path}/") for problem in problems]
     assert [line.split(" ", 1)[0] for line in lines] == [
         *("avatar.yaml:1:9:", "avatar.yaml:2:7:", "avatar.yaml:5:40:", "avatar.yaml:6:19:"),
-        *("avatar.yaml:7:19:", "avatar.yaml:8:16:", "avatar.yaml:8:24:"),
+        *("avatar.yaml:7:19:", "avatar.yaml:8:15:", "avatar.yaml:8:23:"),
     ]
     assert "did you mean open?" in lines[2]
     assert all("\n" not in line for line in lines)
