@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -183,6 +184,8 @@ class SettingsService:
         self._cancelled: dict[str, threading.Event] = {}
         self._work = WorkQueue("settings")
         self._is_closed = False
+        self._is_expecting = False
+        self._pending: list[str] = []
 
     @property
     def settings(self) -> Settings:
@@ -194,9 +197,23 @@ class SettingsService:
         """The folder that holds settings and conversations."""
         return self._data
 
+    def expect(self) -> None:
+        """Note that a conversation is being loaded: what it can take over counts from its begin."""
+        self._is_expecting = True
+
     def attach(self, door: LiveDoor) -> None:
-        """Connect the running conversation."""
+        """Connect the running conversation; it takes over what was changed while it was being loaded."""
         self._door = door
+        self._is_expecting = False
+        pending, self._pending = list(dict.fromkeys(self._pending)), []
+        for name in pending:
+            self._work.add(partial(self._catch_up, door, name))
+
+    def _catch_up(self, door: LiveDoor, name: str) -> None:
+        try:
+            door.apply(name, self._settings)
+        except MynahError as error:
+            log.warning("%s could not be taken over: %s", name, error.code)
 
     def close(self, timeout_s: float = 0.5) -> None:
         """Cancel installations and end the worker once what waits is done."""
@@ -222,7 +239,15 @@ class SettingsService:
         if is_live or name in MODELS:
             self._work.add(lambda: on_done(self._apply(name, checked, door if is_live else None)))
             return
-        on_done(self._store(name, checked, "now" if name in WINDOW_LIVE else "restart"))
+        is_now = name in WINDOW_LIVE or self._is_awaited(name)
+        on_done(self._store(name, checked, "now" if is_now else "restart"))
+
+    def _is_awaited(self, name: str) -> bool:
+        """Whether the conversation that is being loaded will take `name` over."""
+        if name not in ENGINE_LIVE or not self._is_expecting:
+            return False
+        self._pending.append(name)
+        return True
 
     def change_now(self, name: str, value: Any) -> Change:
         """Change a setting that the window carries out itself."""
@@ -240,7 +265,8 @@ class SettingsService:
             if name.startswith("llm") and error.code in KEPT_CODES:
                 return replace(self._store(name, value, "now"), code=error.code, message=error.message)
             return self._refused(name, error)
-        is_now = door is not None and not (name == "ears" and self._needs_restart(value))
+        is_now = door is not None or self._is_awaited(name)
+        is_now = is_now and not (name == "ears" and self._needs_restart(value))
         return self._store(name, value, "now" if is_now else "restart")
 
     def _needs_restart(self, numbers: Numbers) -> bool:

@@ -57,13 +57,16 @@ class WindowLook:
     language: str
     theme: str
     reduced_motion: bool = False
+    text_size: float = 1.0
 
 
 def window_look(settings: Settings) -> WindowLook:
     """Translate settings into what the window asks for."""
     language = {"auto": "system", "zh": "zh_CN"}.get(settings.ui_language, settings.ui_language)
     theme = "system" if settings.theme == "auto" else settings.theme
-    return WindowLook(language=language, theme=theme, reduced_motion=settings.reduced_motion)
+    return WindowLook(
+        language=language, theme=theme, reduced_motion=settings.reduced_motion, text_size=settings.text_size
+    )
 
 
 def with_user_layer(options: RunOptions) -> RunOptions:
@@ -123,6 +126,7 @@ class WindowProgram:
         self.bridge.show(StateView(state="starting"))
         for problem in self._options.loaded.problems:
             self.bridge.show(NoticeView(code="settings_broken", text=str(problem), severity="warning"))
+        self.settings.expect()
         self._loader.start()
         if self.settings.is_first_start() and self._options.control is None:
             # A program that drives the window by commands must not find a dialog over it.

@@ -232,3 +232,33 @@ def test_the_last_prompt_is_remembered_even_if_the_call_fails() -> None:
     assert record.last is not None
     assert record.last.messages == (("user", "hi"),)
     assert llm.is_configured is False
+
+
+def test_an_answer_that_began_early_shows_what_became_of_it() -> None:
+    from desktop.ui.i18n.translator import Translator
+    from desktop.ui.inspector.tables import answer_rows
+
+    def row(told: Told, language: str = "en") -> str:
+        return next(iter(answer_rows(told.view, Translator(language))))[1]
+
+    used, dropped = Told(), Told()
+    for told in (used, dropped):
+        told.at(101.0, InputSpeech(phase="end", at_s=100.6, vad=0.9, during_output=False), answer=False)
+        told.at(101.1, GenerationStateChanged(from_state=None, to_state="PREPARING", reason=None, speculative=True))
+        assert row(told).endswith("(begun early, not sure yet)")
+    used.at(
+        101.2,
+        GenerationStateChanged(from_state="PREPARING", to_state="PREPARING", reason="confirmed", speculative=False),
+    )
+    used.at(101.3, InputUser(text="what time is it", via="voice"), answer=False)
+    used.at(101.4, GenerationStateChanged(from_state="STREAMING", to_state="COMPLETED", reason=None, speculative=False))
+    (answer,) = used.view.answers.values()
+    assert answer.user_text == "what time is it", "it was begun before its question was final"
+    assert row(used).endswith("(begun early, used)")
+    dropped.at(
+        101.2,
+        GenerationStateChanged(from_state="PREPARING", to_state="CANCELLED", reason="more_speech", speculative=True),
+    )
+    assert row(dropped, "zh_CN").endswith("(提前开始，已丢弃)") or row(dropped, "zh_CN").endswith(
+        "（提前开始，已丢弃）"
+    )

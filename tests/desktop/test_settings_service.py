@@ -124,6 +124,19 @@ def test_a_wrong_value_is_refused_and_nothing_is_written(make: Callable[..., Set
     assert not (tmp_path / SETTINGS_FILE).exists()
 
 
+def test_what_is_changed_while_the_conversation_loads_counts_from_its_begin(
+    make: Callable[..., SettingsService],
+) -> None:
+    service, door = make(), FakeDoor()
+    service.expect()
+    assert service.change_now("patience", "quick").effect == "now"
+    assert service.change_now("languages", ("zh",)).effect == "now"
+    assert service.change_now("session_idle_min", 10).effect == "restart"
+    service.attach(door)
+    service.close(10.0)
+    assert door.applied == [("patience", "quick"), ("languages", ("zh",))]
+
+
 def test_what_needs_a_restart_says_so(make: Callable[..., SettingsService]) -> None:
     assert make().change_now("session_idle_min", 10).effect == "restart"
     assert make().change_now("patience", "quick").effect == "restart", "no conversation runs that could take it"

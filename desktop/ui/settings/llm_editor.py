@@ -53,6 +53,7 @@ class LlmEditor(Editor):
         self._offers = QHBoxLayout()
         self._offers.addStretch(1)
         self.found: list[QPushButton] = []
+        translator.changed.connect(self._name_found)
         column.addLayout(self._offers)
         self._take(holder, 1)
         holder.setObjectName("llmChoice")
@@ -95,11 +96,17 @@ class LlmEditor(Editor):
             made.setObjectName(f"useLlm_{name.replace(' ', '')}")
             made.setProperty("isSmall", True)
             made.setAutoDefault(False)
-            made.setText(self._translator.text("settings.llm.use", name=name))
-            made.setAccessibleName(made.text())
+            made.setProperty("server", name)
             made.clicked.connect(partial(self._take_server, test.url))
             self._offers.insertWidget(len(self.found), made)
             self.found.append(made)
+            made.show()
+        self._name_found()
+
+    def _name_found(self) -> None:
+        for button in self.found:
+            button.setText(self._translator.text("settings.llm.use", name=button.property("server")))
+            button.setAccessibleName(button.text())
 
     def _take_server(self, url: str, _: bool = False) -> None:
         self._box.setCurrentIndex(_SOURCES.index("endpoint"))

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from desktop.ears_numbers import EarsNumber, Numbers, ears_numbers
 from desktop.ui.i18n import Translator
@@ -27,6 +27,7 @@ class NumbersEditor(Editor):
         self._own: dict[str, float] = {}
         self._dials: Mapping[str, float] = {}
         self.boxes: dict[str, NumberBox] = {}
+        self.switches: dict[str, QCheckBox] = {}
         self.resets: dict[str, QPushButton] = {}
         self._labels: dict[str, QLabel] = {}
         holder = QWidget()
@@ -37,7 +38,7 @@ class NumbersEditor(Editor):
         for number in ears_numbers().values():
             sections.setdefault(number.section if "." in number.name else "other", []).append(number)
         for section, numbers in sections.items():
-            column.addWidget(self._title(section))
+            column.addWidget(self._title(section, is_live=all(number.is_live for number in numbers)))
             column.addLayout(self._table(numbers))
         self._take(holder, 1)
         holder.setObjectName("setting_ears")
@@ -57,15 +58,18 @@ class NumbersEditor(Editor):
         self._dials = values
         self._refresh()
 
-    def _title(self, section: str) -> QLabel:
+    def _title(self, section: str, *, is_live: bool) -> QLabel:
         made = QLabel()
         made.setObjectName(f"ears_section_{section}")
         made.setProperty("role", "name")
-        key = f"ears.section.{section}"
-        if self._translator.has(key):
-            self._translator.bind(made.setText, key)
-        else:
-            made.setText(section)
+
+        def show() -> None:
+            text, key = self._translator, f"ears.section.{section}"
+            words = text.text(key) if text.has(key) else section
+            made.setText(words if is_live else f"{words} ({text.text('ears.restart')})")
+
+        self._translator.changed.connect(show)
+        show()
         return made
 
     def _table(self, numbers: list[EarsNumber]) -> QGridLayout:
@@ -79,7 +83,7 @@ class NumbersEditor(Editor):
             label.setWordWrap(True)
             label.setTextFormat(Qt.TextFormat.PlainText)
             grid.addWidget(label, row, 0)
-            grid.addWidget(self._box(number), row, 1)
+            grid.addWidget(self._switch(number) if number.kind == "switch" else self._box(number), row, 1)
             grid.addWidget(self._reset(number), row, 2)
         return grid
 
@@ -87,14 +91,22 @@ class NumbersEditor(Editor):
         box = self.boxes[number.name] = NumberBox()
         box.setObjectName(f"ears_{number.name}")
         box.setKeyboardTracking(False)
-        is_whole = number.kind != "number"
-        box.setDecimals(0 if is_whole else 3)
-        box.setSingleStep(1 if is_whole or number.name.endswith("_db") else 0.05)
+        is_level = number.name.endswith("_db")
+        is_whole = number.kind == "integer"
+        box.setDecimals(0 if is_whole else 1 if is_level else 3)
+        box.setSingleStep(1 if is_whole or is_level else 0.05)
         box.setRange(number.minimum, number.maximum)
         box.setSuffix(next((unit for end, unit in _UNITS if number.name.endswith(end)), ""))
         box.setFixedWidth(15 * GRID_PX)
         box.valueChanged.connect(partial(self._on_changed, number.name))
         return box
+
+    def _switch(self, number: EarsNumber) -> QCheckBox:
+        made = self.switches[number.name] = QCheckBox()
+        made.setObjectName(f"ears_{number.name}")
+        self._translator.bind(made.setText, "settings.switch")
+        made.clicked.connect(lambda is_on, name=number.name: self._on_changed(name, float(is_on)))
+        return made
 
     def _reset(self, number: EarsNumber) -> QPushButton:
         made = self.resets[number.name] = QPushButton()
@@ -110,21 +122,26 @@ class NumbersEditor(Editor):
         return made
 
     def words(self, name: str) -> str:
-        """Return what a number is called."""
-        text = self._translator
-        words = text.text(f"ears.{name}") if text.has(f"ears.{name}") else name
-        return words if ears_numbers()[name].is_live else f"{words} ({text.text('ears.restart')})"
+        """Return what a number is called; one without a text is called as in the file."""
+        return self._translator.text(f"ears.{name}") if self._translator.has(f"ears.{name}") else name
 
     def _refresh(self) -> None:
-        for name, box in self.boxes.items():
+        for name, label in self._labels.items():
             words = self.words(name)
-            self._labels[name].setText(words)
-            self._labels[name].setToolTip(name)
-            box.setAccessibleName(words)
-            box.setToolTip(name)
-            was_blocked = box.blockSignals(True)
-            box.setValue(self._own.get(name, self._dials.get(name, 0.0)))
-            box.blockSignals(was_blocked)
+            label.setText(words)
+            label.setToolTip(name)
+            value = self._own.get(name, self._dials.get(name, 0.0))
+            control: QWidget
+            if name in self.switches:
+                control = self.switches[name]
+                self.switches[name].setChecked(bool(value))
+            else:
+                control = box = self.boxes[name]
+                was_blocked = box.blockSignals(True)
+                box.setValue(value)
+                box.blockSignals(was_blocked)
+            control.setAccessibleName(words)
+            control.setToolTip(name)
             self.resets[name].setVisible(name in self._own)
             self.resets[name].setAccessibleName(self._translator.text("ears.reset.name", name=words))
 
