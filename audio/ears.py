@@ -27,10 +27,19 @@ from audio.endpointing import (
     VoiceResumed,
 )
 from audio.front_end import FrontEnd, FrontFrame
+from audio.half_duplex import DuplexGuard
 from audio.pcm import SILENCE_DB
 from audio.ports import PlayerControls, RecogniserPort, Recognition, Samples
 from audio.vad import FrameVad, SileroVad, TwoStageVad, WebRtcVad, WindowVad
-from orchestrator.contracts.events import Event, InputContinued, InputInterrupt, InputSpeech, InputTurnEnd, Payload
+from orchestrator.contracts.events import (
+    DeviceStateChanged,
+    Event,
+    InputContinued,
+    InputInterrupt,
+    InputSpeech,
+    InputTurnEnd,
+    Payload,
+)
 from orchestrator.contracts.ids import GenerationId, IdFactory, UtteranceId
 from orchestrator.contracts.lanes import InterruptReason
 from orchestrator.contracts.ports import EventSink
@@ -40,6 +49,7 @@ SOURCE = "ears"
 _COMMANDS = 256
 _OUTPUT_TAIL_S = 0.5
 _STREAM_LOST_S = 0.5
+_ECHO_LIMIT_S = 1.5
 
 
 @dataclass(slots=True)
@@ -88,6 +98,7 @@ class Ears:
         self._front = self._new_front(rate_hz, reference_rate_hz or rate_hz)
         self._endpointer = Endpointer(config.endpoint, config.vad)
         self._barge_in = BargeIn(config.barge_in, config.vad, gap_s=config.endpoint.fragment_gap_s)
+        self._duplex = DuplexGuard(config.echo)
         self._history: deque[FrontFrame] = deque(maxlen=round(config.endpoint.pre_roll_s / FRAME_S))
         self._utterance: _Utterance | None = None
         self._commands: deque[Callable[[], None]] = deque(maxlen=_COMMANDS)
@@ -173,6 +184,8 @@ class Ears:
         self._stop_stream(self._now_s)
         if not same_room:
             self._echo.reset()
+            if self._duplex.reset():
+                self._tell_duplex()
         self._front = self._new_front(rate_hz, reference_rate_hz)
 
     def process(self, block: Samples, at_s: float, reference: Samples | None = None) -> None:
@@ -203,12 +216,17 @@ class Ears:
         if self._utterance is not None:
             self._utterance.frames.append(frame.samples)
         output = self._output()
+        if self._duplex.frame(frame.echo):
+            self._tell_duplex()
+        is_deaf = self._duplex.is_half and (
+            output is not Output.SILENT or frame.echo.is_far_active or now_s - self._last_output_s < self._duplex.tail_s
+        )
         for window in frame.windows:
             probability = self._barge_in.window(
                 Evidence(
                     start_s=window.start_s,
                     end_s=window.end_s,
-                    probability=window.probability,
+                    probability=0.0 if is_deaf else window.probability,
                     residual_db=frame.echo.residual_db,
                     over_echo_db=frame.echo.over_echo_db,
                     leak_db=frame.echo.leak_db,
@@ -327,7 +345,14 @@ class Ears:
         self._post(InputTurnEnd(at_s=ended.at_s, silence_s=ended.silence_s, by=ended.by, speculative_hit=is_hit))
         self._counts[f"turn_ends_{ended.by}"] += 1
         self._recogniser.release(utterance.id, utterance.revision)
+        self._judge_echo(utterance, ended)
         self._utterance = None
+
+    def _judge_echo(self, utterance: _Utterance, ended: TurnEnded) -> None:
+        begin_ago_s, end_ago_s = self._now_s - utterance.begin_s, self._now_s - ended.voice_end_s
+        is_spoken = not ended.is_ptt and utterance.begin_s - self._last_output_s < _ECHO_LIMIT_S
+        if is_spoken and self._duplex.utterance(begin_ago_s, end_ago_s):
+            self._tell_duplex()
 
     def _submit(self, utterance: _Utterance, *, final: bool, vad_fraction: float, is_ptt: bool = False) -> bool:
         if final:
@@ -431,6 +456,11 @@ class Ears:
         self._front.reset()
         self._history.clear()
         self._phrase = None
+
+    def _tell_duplex(self) -> None:
+        state = "half_duplex" if self._duplex.is_half else "full_duplex"
+        self._counts[state] += 1
+        self._post(DeviceStateChanged(direction="input", device=None, rate=None, state=state, reason="echo"))
 
     def _unduck(self, action: Action) -> None:
         if action is Action.UNDUCK:

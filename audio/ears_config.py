@@ -34,7 +34,8 @@ class EchoConfig:
     presumes echo. The loudness of the echo is followed at once when it rises and falls by `echo_fall_db_per_s`. The
     canceller is warm once it took out `warm_loss_db` (median of the last `convergence_steps` tenths of a second of
     loud echo, `warm_steps` at least); how much leaks through is learned from the last `leak_steps` tenths of a second
-    of output.
+    of output. Half duplex: after `untamed_s` of loud echo with a loss under `untamed_loss_db` nobody is listened to
+    while output sounds, until the loss was over `warm_loss_db` for `tamed_s`.
     """
 
     enabled: bool = True
@@ -53,6 +54,9 @@ class EchoConfig:
     warm_steps: int = 4
     warm_loss_db: float = 12.0
     leak_steps: int = 80
+    untamed_s: float = 4.0
+    untamed_loss_db: float = 5.0
+    tamed_s: float = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +98,8 @@ class EndpointConfig:
     hold_silence_s: float = 1.4
     wait_silence_s: float = 5.0
     decode_wait_s: float = 1.2
-    sure_end_chance: float = 0.95
-    decode_after_s: float = 0.1
+    sure_end_chance: float = 0.92
+    decode_after_s: float = 0.064
     split_after_s: float = 22.0
     split_pause_s: float = 0.2
     limit_s: float = 29.0
@@ -157,7 +161,7 @@ PATIENCE: Mapping[str, EndpointConfig] = MappingProxyType(
             end_silence_s=0.5,
             hold_silence_s=1.0,
             wait_silence_s=3.0,
-            sure_end_chance=0.9,
+            sure_end_chance=0.85,
         ),
         "normal": EndpointConfig(),
         "patient": EndpointConfig(

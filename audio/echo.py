@@ -29,7 +29,8 @@ class EchoFrame:
     Levels are dBFS, smoothed over 50 ms. `removed_db` is the echo that was taken out (input minus output power),
     `echo_db` how loud it lately was at its loudest; `is_far_active` says that output sounds or its echo may still
     arrive; `is_warm` that the canceller takes it out well; `loss_db` by how much (None until enough was heard);
-    `leak_db` how loud the rest usually gets relative to `echo_db`.
+    `leak_db` how loud the rest usually gets relative to `echo_db`; `heard_s` how much loud echo there was so far;
+    `far_db` what sounds at this moment.
     """
 
     samples: Samples
@@ -41,6 +42,8 @@ class EchoFrame:
     is_warm: bool
     loss_db: float | None = None
     leak_db: float | None = None
+    heard_s: float = 0.0
+    far_db: float = SILENCE_DB
 
     @property
     def residual_db(self) -> float | None:
@@ -100,8 +103,20 @@ class LevelMeters:
         self._raw = self._keep * self._raw + (1.0 - self._keep) * power(near)
         return power_db(self._raw)
 
-    def measure(self, near: Samples, clean: Samples, far: Samples | None) -> EchoFrame:
-        """Return the frame `clean` with its levels."""
+    def measure(
+        self,
+        near: Samples,
+        clean: Samples,
+        far: Samples | None,
+        *,
+        floor_db: float | None = None,
+        played: Samples | None = None,
+    ) -> EchoFrame:
+        """Return the frame `clean` with its levels.
+
+        `floor_db` is the room's noise, if it is known; `played` what sounds, also where it is known to leave no echo.
+        """
+        played = far if played is None else played
         self._far_left_s -= FRAME_S
         if far is not None and power_db(power(far)) >= self._config.far_active_db:
             self._far_left_s = self._config.far_tail_s
@@ -115,7 +130,7 @@ class LevelMeters:
         self._echo_db = max(self._echo_db - self._config.echo_fall_db_per_s * FRAME_S, SILENCE_DB)
         if is_far_active:
             self._echo_db = max(self._echo_db, removed_db)
-            self.convergence.frame(near_db, clean_db, self._echo_db)
+            self.convergence.frame(near_db, clean_db, self._echo_db, floor_db=floor_db)
         return EchoFrame(
             samples=clean,
             near_db=near_db,
@@ -126,6 +141,8 @@ class LevelMeters:
             is_warm=self._is_always_warm or self.convergence.is_warm,
             loss_db=self.convergence.loss_db,
             leak_db=self.convergence.leak_db,
+            heard_s=self.convergence.heard_s,
+            far_db=SILENCE_DB if played is None else power_db(power(played)),
         )
 
 
@@ -159,6 +176,7 @@ class WebRtcEchoCanceller:
             raise ValueError(f"frames must hold {FRAME_SAMPLES} samples")
         self._frames += 1
         self._far_frames += far is not None
+        played = far
         if self._is_without_echo(near, far):
             far = None
         frame = self._frame(near)
@@ -171,7 +189,7 @@ class WebRtcEchoCanceller:
             message = f"echo cancellation failed: {error}"
             raise PartFailed("echo_failed", message, part="audio", recoverable=True) from error
         clean = to_float32(np.array(frame.data, np.int16))
-        return self._meters.measure(near, clean, far)
+        return self._meters.measure(near, clean, far, floor_db=self._presence.floor_db, played=played)
 
     def reset(self) -> None:
         """Forget the room and count warm-up anew."""

@@ -10,6 +10,7 @@ from audio.ears_config import FRAME_S, EchoConfig
 _STEP_FRAMES = 10
 _WITHIN_DB = 12.0
 _LOUD_DB = -65.0
+_OVER_FLOOR_DB = 10.0
 _MEDIAN = 0.5
 _LEAK_SHARE = 0.8
 _LEAK_FIRST_STEPS = 30
@@ -54,10 +55,14 @@ class Convergence:
         """What the rest of the echo reaches relative to the echo; None before three seconds of output."""
         return self._leak_db
 
-    def frame(self, near_db: float, clean_db: float, echo_db: float) -> None:
-        """Take the levels of a frame in which output sounds; `echo_db` is the echo at its loudest of late."""
+    def frame(self, near_db: float, clean_db: float, echo_db: float, *, floor_db: float | None = None) -> None:
+        """Take the levels of a frame in which output sounds; `echo_db` is the echo at its loudest of late.
+
+        What is hardly over `floor_db`, the noise of the room, says nothing: noise can't be cancelled.
+        """
         self._note_leak(clean_db - echo_db)
-        if near_db < max(_LOUD_DB, echo_db - _WITHIN_DB):
+        least_db = _LOUD_DB if floor_db is None else max(_LOUD_DB, floor_db + _OVER_FLOOR_DB)
+        if near_db < max(least_db, echo_db - _WITHIN_DB):
             return
         self._frames += 1
         self._sum_db += near_db - clean_db

@@ -72,6 +72,7 @@ def doctor_main(argv: Sequence[str]) -> int:
     """Run `mynah doctor`; returns 0 if nothing fails (warnings are allowed), else 3."""
     parser = argparse.ArgumentParser(prog="mynah doctor", description="Look whether everything is there and works.")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--room", action="store_true", help="measure noise, echo and delay of your room, with sound")
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of settings and history")
     parser.add_argument("--llm", metavar="local|none|URL", help="language model to look at instead of the set one")
     parser.add_argument("--llm-model", metavar="NAME")
@@ -79,6 +80,10 @@ def doctor_main(argv: Sequence[str]) -> int:
     options = parser.parse_args(list(argv))
     data = data_dir(options.data)
     overrides = {"llm": options.llm, "llm_model": options.llm_model, "llm_key_env": options.llm_key_env}
+    if options.room:
+        from desktop.doctor_room import room_main
+
+        return room_main(load_settings(data, overrides).settings, as_json=options.json)
     findings = list(examine(Patient(loaded=load_settings(data, overrides), data=data, store=ModelStore())))
     if options.json:
         print(json.dumps({"findings": [asdict(finding) for finding in findings]}, ensure_ascii=False, indent=2))

@@ -45,6 +45,13 @@ class DeviceSigns(QObject):
         self._show_microphone(self._bridge.level_db())
 
     def _on_device_changed(self, view: DeviceView) -> None:
+        if view.state == "half_duplex":
+            # The device is there as before; only its echo is too much to be interrupted by voice.
+            self._notices.raise_notice(NoticeView(code="half_duplex", text="", severity="warning"))
+            return
+        if view.state == "full_duplex":
+            self._notices.withdraw("half_duplex")
+            return
         before = self._input if _is_input(view.direction) else self._output
         state = _OPEN
         if view.state in _GONE:

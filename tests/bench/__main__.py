@@ -15,6 +15,7 @@ from typing import Any
 from bench.accuracy import AccuracySection
 from bench.components import ComponentSection
 from bench.live import EchoSection, LiveSection
+from bench.long_rows import LongSection
 from bench.machine import load, machine, versions
 from bench.other_live import RuleSection, WindowSection
 from bench.plan import FULL, ONE, QUICK, Section, Setting, Teller
@@ -30,15 +31,17 @@ SECTIONS: Mapping[str, Callable[[Setting], Section]] = {
     "rules": RuleSection,
     "window": WindowSection,
 }
+LONG = {"long": LongSection}
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the bench: 0 measured, 1 with --strict and over budget, 2 bad arguments, 3 a part failed, 130 cancelled."""
     args = _parser().parse_args(argv)
-    chosen = list(SECTIONS) if args.only is None else args.only.split(",")
-    unknown = [name for name in chosen if name not in SECTIONS]
+    known = {**SECTIONS, **LONG}
+    chosen = list(known if args.long else SECTIONS) if args.only is None else args.only.split(",")
+    unknown = [name for name in chosen if name not in known]
     if unknown:
-        sys.stderr.write(f"bench: no section {unknown[0]}; there are {', '.join(SECTIONS)}\n")
+        sys.stderr.write(f"bench: no section {unknown[0]}; there are {', '.join(known)}\n")
         return 2
     for out in (args.json, args.markdown):
         if out is not None and not out.parent.is_dir():
@@ -55,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
             plan=plan, tell=tell, folder=Path(scratch), recordings=_recordings(), seed=args.seed, keep=args.keep
         )
         for name in chosen:
-            section: Section = SECTIONS[name](setting)
+            section: Section = known[name](setting)
             began_s = time.monotonic()
             try:
                 section.run()
@@ -122,8 +125,9 @@ def _parser() -> argparse.ArgumentParser:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="few trials, about four minutes")
     size.add_argument("--one", action="store_true", help="one trial of each kind: does the bench itself work?")
+    parser.add_argument("--long", action="store_true", help="also half an hour of its own voice, in virtual time")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a budget is exceeded or not measured")
-    parser.add_argument("--only", metavar="NAMES", help=f"sections, comma-separated: {', '.join(SECTIONS)}")
+    parser.add_argument("--only", metavar="NAMES", help=f"sections, comma-separated: {', '.join([*SECTIONS, *LONG])}")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of synthetic sounds and moments")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the recordings of every trial in DIR")
     return parser

@@ -19,9 +19,12 @@ from rigs.scripted_llm import Answer, ScriptedLlm
 from rigs.sound_rig import SoundRig
 
 LANGUAGES = {"en": "English", "zh": "Chinese"}
+_ECHO_TRIES = 3
 ECHO_DB = -6.0
 FIRST_TOKEN_S = 0.1
-TOKENS_PER_S = 15.0
+TOKENS_PER_S = 50.0
+"""A usual endpoint; see `SLOW_TOKENS_PER_S`."""
+SLOW_TOKENS_PER_S = 15.0
 PAUSE_S = 0.7
 _PLACES = ("harbour", "mountain village", "old library", "lighthouse", "railway station", "garden", "bakery", "island")
 _STORY = " ".join(
@@ -293,6 +296,16 @@ class LiveSection:
                     f"{counts['resumed']}, cut for good {counts['cut']}",
                 )
             )
+            rows.append(
+                share_row(
+                    name="false alarm that lowered or paused the voice",
+                    condition=kind,
+                    hits=counts["ducked"] + counts["resumed"],
+                    trials=sum(counts.values()),
+                    source="loudspeaker",
+                    stimuli="recorded" if kind == "recorded noises" else "synthetic",
+                )
+            )
         return rows
 
     def _reply_rows(self) -> list[Row]:
@@ -350,7 +363,13 @@ class EchoSection(LiveSection):
     def _trials(self, room: Room, talk: Talk) -> None:
         self._own_voice(talk)
         for stimulus in self._utterances(self._set.plan.echo_interruptions, longest_s=4.5):
-            self._interrupt(room, talk, stimulus, "−6 dB echo")
+            honoured = self.found.honoured[f"−6 dB echo, {LANGUAGES[stimulus.language]}"]
+            before = len(honoured)
+            for _ in range(_ECHO_TRIES):
+                # A trial that met a pause between two sentences gave no figure; the plan's numbers are of figures.
+                self._interrupt(room, talk, stimulus, "−6 dB echo")
+                if len(honoured) > before:
+                    break
 
     def _own_voice(self, talk: Talk) -> None:
         """Let the character hear itself while nobody speaks."""
@@ -378,9 +397,18 @@ class EchoSection(LiveSection):
             budget=Budget(share=0),
             source="component",
             stimuli="synthetic",
-            note=f"lowered {self.found.own_voice_ducks} times; the 30 minutes are a test marked long" if own else "",
+            note="30 minutes in virtual time: section long" if own else "",
         )
-        return [*self._interruption_rows(), row]
+        minutes = self.found.own_voice_s / 60.0
+        lowered = Row(
+            name="own voice lowered itself",
+            condition=row.condition,
+            values=(self.found.own_voice_ducks / minutes,) if minutes else (),
+            unit="a minute",
+            source="component",
+            stimuli="synthetic",
+        )
+        return [*self._interruption_rows(), row, lowered]
 
 
 def ask(room: Room, talk: Talk, stimulus: Stimulus, *, timeout_s: float = 20.0) -> tuple[float, Heard, int]:

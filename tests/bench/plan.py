@@ -49,13 +49,13 @@ FULL = Plan(
 QUICK = Plan(
     replies=2,
     interruptions=2,
-    echo_interruptions=1,
+    echo_interruptions=2,
     noises=4,
     backchannels=2,
     pauses=1,
     rule_replies=2,
     local_replies=2,
-    own_voice_s=4.0,
+    own_voice_s=8.0,
     soak_s=60.0,
     bus_s=3.0,
 )

@@ -116,6 +116,21 @@ def babble(rng: Rng) -> Samples:
     return _scaled(_band(sound, 200, 2500), 0.06)
 
 
+def music(rng: Rng) -> Samples:
+    """Three seconds of a plucked tune over chords, as from a radio in the room."""
+    sound = np.zeros(int(RATE_HZ * 3.0))
+    root_hz = float(rng.uniform(110, 180))
+    for beat in range(12):
+        steps = [0, 4, 7] if beat % 4 == 0 else [int(rng.choice([0, 2, 4, 7, 9, 12]))]
+        length = int(RATE_HZ * (0.9 if beat % 4 == 0 else 0.3))
+        time_s = np.arange(length) / RATE_HZ
+        for step in steps:
+            hz = root_hz * 2 ** (step / 12) * (1 if beat % 4 == 0 else 2)
+            tone = sum(np.sin(2 * np.pi * hz * part * time_s) / part for part in range(1, 6))
+            _add(sound, beat * 0.25, tone * np.exp(-time_s / 0.35) * np.minimum(1.0, time_s / 0.004))
+    return _scaled(sound, 0.15)
+
+
 MAKERS: Mapping[str, Callable[[Rng], Samples]] = {
     "cough": cough,
     "click": click,
@@ -123,6 +138,7 @@ MAKERS: Mapping[str, Callable[[Rng], Samples]] = {
     "door": door,
     "laugh": laugh,
     "babble": babble,
+    "music": music,
 }
 
 

@@ -7,8 +7,10 @@ until the turn is over, then it begins anew.
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 from rigs.acoustics import AcousticPath, Path
@@ -25,10 +27,18 @@ from audio.ports import Samples
 from audio.ring_buffer import RingBuffer
 from audio.simulated import BLOCK_S, MIC_BLOCK, MIC_RATE_HZ, OUT_BLOCK, OUT_RATE_HZ
 from orchestrator.clock import VirtualClock
-from orchestrator.contracts.events import InputInterrupt, InputSpeech, InputTurnEnd, OutputCut, OutputDuck
+from orchestrator.contracts.events import (
+    DeviceStateChanged,
+    InputInterrupt,
+    InputSpeech,
+    InputTurnEnd,
+    OutputCut,
+    OutputDuck,
+)
 from orchestrator.contracts.ids import GenerationId, IdFactory, IntentId
 
 OUT_LATENCY_S = 0.02
+_LATE_S = 0.5
 _AHEAD_S = 1.0
 _ANSWER_AFTER_S = 0.6
 
@@ -54,6 +64,44 @@ class Said:
         return self.at_s + len(self.samples) / MIC_RATE_HZ
 
 
+class Tap(StrEnum):
+    """Where the canceller's reference is taken; all but PLAYED are mutants of the program."""
+
+    PLAYED = "played"
+    LATE = "500 ms late"
+    ZERO = "zeroed"
+    BEFORE_GAIN = "before the gain"
+
+
+class _LateSink:
+    """Hands every block on 500 ms late."""
+
+    def __init__(self, sink: ReferenceSink) -> None:
+        self._sink = sink
+        self._waiting = deque([np.zeros(OUT_BLOCK, np.float32)] * round(_LATE_S / BLOCK_S))
+
+    def write(self, block: Samples, at_s: float) -> None:
+        self._waiting.append(block.copy())
+        self._sink.write(self._waiting.popleft(), at_s)
+
+
+class _ZeroSink:
+    """Hands on silence."""
+
+    def __init__(self, sink: ReferenceSink) -> None:
+        self._sink = sink
+
+    def write(self, block: Samples, at_s: float) -> None:
+        self._sink.write(np.zeros_like(block), at_s)
+
+
+class _NoSink:
+    """Takes nothing."""
+
+    def write(self, block: Samples, at_s: float) -> None:
+        pass
+
+
 @dataclass
 class LoudspeakerRig:
     """A character that talks, a room, and the ears. `sentences` are 48 kHz; they repeat without end."""
@@ -64,7 +112,7 @@ class LoudspeakerRig:
     noise_db: float = -70.0
     config: EarsConfig = field(default_factory=EarsConfig)
     echo: EchoCanceller | None = None
-    wrap_reference: Callable[[ReferenceSink], ReferenceSink] = lambda sink: sink
+    tap: Tap = Tap.PLAYED
     has_echo: bool = True
     seed: int = 0
 
@@ -76,9 +124,17 @@ class LoudspeakerRig:
         self._seen = 0
         reference = RingBuffer(capacity_frames=8 * OUT_RATE_HZ, rate_hz=OUT_RATE_HZ)
         self._capture = RingBuffer(capacity_frames=4 * MIC_RATE_HZ, rate_hz=MIC_RATE_HZ)
+        sinks: dict[Tap, Callable[[ReferenceSink], ReferenceSink]] = {
+            Tap.PLAYED: lambda sink: sink,
+            Tap.LATE: _LateSink,
+            Tap.ZERO: _ZeroSink,
+            Tap.BEFORE_GAIN: lambda sink: _NoSink(),
+        }
         self.player = Player(
-            rate_hz=OUT_RATE_HZ, clock=self.clock, events=self.events, reference=self.wrap_reference(reference)
+            rate_hz=OUT_RATE_HZ, clock=self.clock, events=self.events, reference=sinks[self.tap](reference)
         )
+        if self.tap is Tap.BEFORE_GAIN:
+            self._tap_before_gain(reference)
         self.ears = Ears(
             config=self.config,
             rate_hz=MIC_RATE_HZ,
@@ -117,6 +173,16 @@ class LoudspeakerRig:
         while self.now_s < end_s - 1e-9:
             self._block(said)
         return self.happened[first:]
+
+    def _tap_before_gain(self, sink: ReferenceSink) -> None:
+        renderer = self.player._renderer
+        apply_gain = renderer._apply_gain
+
+        def tap(out: Samples) -> None:
+            sink.write(out, self.begin_s + self._blocks_out * BLOCK_S + OUT_LATENCY_S)
+            apply_gain(out)
+
+        renderer._apply_gain = tap  # type: ignore[method-assign]
 
     def _block(self, said: Sequence[Said]) -> None:
         begin_s = self.now_s
@@ -171,6 +237,8 @@ class LoudspeakerRig:
                 case InputInterrupt():
                     self._note("interrupt")
                     self._held = self._generation
+                case DeviceStateChanged(state=state):
+                    self._note(state)
                 case OutputDuck(at_s=at_s):
                     self._note("duck", at_s)
                 case OutputCut(at_s=at_s, last_sample_at_s=last_s):

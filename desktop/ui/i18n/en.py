@@ -70,6 +70,7 @@ TEXTS: dict[str, str] = {
     "notice.no_audio": "No sound card was found. Type below; answers are shown as text.",
     "notice.microphone_lost": "The microphone is gone. Looking for another one; you can type below.",
     "notice.output_lost": "The sound output is gone. Looking for another one; answers are shown as text.",
+    "notice.half_duplex": "Too much of the loudspeaker reaches the microphone. Interrupt with Stop or a key.",
     "notice.device_changed": "Now using {device}.",
     "notice.not_ready": "Still waking up. Your text stays in the field; send it again in a moment.",
     "notice.refused": "That could not be done just now.",

@@ -70,6 +70,7 @@ TEXTS: dict[str, str] = {
     "notice.no_audio": "没有找到声卡，请在下方输入，回答将以文字显示。",
     "notice.microphone_lost": "麦克风断开了，正在寻找另一个；可以在下方输入文字。",
     "notice.output_lost": "声音输出设备断开了，正在寻找另一个；回答将以文字显示。",
+    "notice.half_duplex": "麦克风里的扬声器声音太大。它说话时，请用“停止”或按键打断。",
     "notice.device_changed": "正在使用 {device}。",
     "notice.not_ready": "还在醒来，文字已保留在输入框中，请稍后再发送。",
     "notice.refused": "现在无法完成这个操作。",
