@@ -119,6 +119,7 @@ class Settings:
     subtitle_contrast: str = _setting("normal", "choice", "contrast of subtitles", choices=("normal", "high"))
     theme: str = _setting("auto", "choice", "colours of the window", choices=("auto", "light", "dark"))
     reduced_motion: bool = _setting(False, "boolean", "keep still what need not move")
+    text_size: float = _setting(1.0, "number", "size of the window's letters, 1 is normal", minimum=1, maximum=2)
     always_on_top: bool = _setting(False, "boolean", "keep the window above others")
     avatar: str | None = _setting(None, "text_or_none", "character: the folder of an avatar pack, none the persona's")
     companion_click_through: bool = _setting(False, "boolean", "clicks on the companion go to what is behind it")

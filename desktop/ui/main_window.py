@@ -43,7 +43,7 @@ from desktop.ui.panel_style import dress_application
 from desktop.ui.preferences import WindowSettings
 from desktop.ui.state_line import StateLine
 from desktop.ui.subtitles.widget import SubtitleWidget
-from desktop.ui.theme import GRID_PX, Theme, install_font, stylesheet
+from desktop.ui.theme import GRID_PX, Theme, font_scale, install_font, set_font_scale, stylesheet
 from orchestrator.contracts.commands import (
     Command,
     MuteMicrophone,
@@ -487,6 +487,7 @@ def create_window(
 
     Needs a QApplication. Raises `InputError` (`avatar_invalid`) if the pack is broken.
     """
+    set_font_scale(getattr(settings, "text_size", font_scale()))
     install_font()
     library = AvatarLibrary(paths.assets() / FOLDER, avatars)
     window = MainWindow(bridge, settings, pack or library.load(DEFAULT), library, tray)

@@ -23,7 +23,7 @@ KEY = "llm_key_in_keyring"
 """Shown as the field of the key itself, which never reaches the settings file."""
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "general": ("ui_language", "theme", "reduced_motion", "always_on_top"),
+    "general": ("ui_language", "theme", "text_size", "reduced_motion", "always_on_top"),
     "character": ("avatar", "companion_click_through", "global_talk_key", "global_stop_key"),
     "sound": ("input_device", "output_device", "extra_output_delay_ms"),
     "talking": ("talk_mode", "sensitivity", "patience", "attention", "attention_s", "answer_ahead", "thinking_cue"),
@@ -44,6 +44,7 @@ _NUMBERS: Mapping[str, tuple[float, str, float]] = {
     "attention_s": (5, " s", 1),
     "volume": (5, " %", 100),
     "speed": (5, " %", 100),
+    "text_size": (10, " %", 100),
     "subtitle_size_pt": (1, " pt", 1),
     "session_idle_min": (5, " min", 1),
 }
