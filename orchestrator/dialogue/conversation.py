@@ -24,16 +24,14 @@ from orchestrator.contracts.events import (
 from orchestrator.contracts.ids import UtteranceId
 from orchestrator.contracts.lanes import GenerationState, InterruptReason, Lane
 from orchestrator.contracts.ports import SpeechPort, ViewSink
-from orchestrator.contracts.views import (
-    MisheardView,
-    UserTextView,
-)
+from orchestrator.contracts.views import UserTextView
+from orchestrator.dialogue.attention import Attention, AttentionSettings, Heed
 from orchestrator.dialogue.heard import HeardLedger
 from orchestrator.dialogue.interrupt_record import InterruptRecord
 from orchestrator.dialogue.interruption import Decision, InterruptionTimes, Verdict
 from orchestrator.dialogue.judge import Judge, input_of
 from orchestrator.dialogue.ledger_turns import continuation, repetition
-from orchestrator.dialogue.misheard import said_instead
+from orchestrator.dialogue.misheard import Corrections
 from orchestrator.dialogue.output_watch import OutputWatch
 from orchestrator.dialogue.phrase_book import PhraseBook
 from orchestrator.dialogue.speculation import Speculation
@@ -68,10 +66,12 @@ class Conversation:
         book: PhraseBook,
         times: InterruptionTimes | None = None,
         may_speculate: Callable[[], bool] = lambda: True,
+        attention: AttentionSettings | None = None,
     ) -> None:
         """Wire the handlers; nothing happens before the bus is attached.
 
-        `may_speculate` tells whether an answer may be made ahead of the end of the user's turn.
+        `may_speculate` tells whether an answer may be made ahead of the end of the user's turn; `attention` whom the
+        character answers (default: everyone).
         """
         self._bus = bus
         self._clock = clock
@@ -84,7 +84,7 @@ class Conversation:
         self._times = times or InterruptionTimes()
         self._utterances = Utterances()
         self._kept: list[InputUser] = []
-        self._last_input: str | None = None
+        self._corrections = Corrections(views)
         self._resume_timer: asyncio.TimerHandle | None = None
         self._silence_timer: asyncio.TimerHandle | None = None
         self._output = OutputWatch(
@@ -97,8 +97,17 @@ class Conversation:
             on_change=self.refresh,
         )
         self.speculation = Speculation(clock=clock, turns=turns, trace=bus.trace, may_begin=may_speculate)
+        self.attention = Attention(
+            settings=attention or AttentionSettings(), clock=clock, trace=bus.trace, on_change=self.refresh
+        )
+        self._called: tuple[UtteranceId | None, Script] | None = None
         self._line = StateLine(
-            bus=bus, views=views, turns=turns, utterances=self._utterances, audible=lambda: self._output.audible
+            bus=bus,
+            views=views,
+            turns=turns,
+            utterances=self._utterances,
+            audible=lambda: self._output.audible,
+            is_asleep=lambda: self.attention.is_asleep,
         )
         self._record = InterruptRecord(bus, turns)
         self._judge = Judge(turns=turns, ledger=ledger, brain=brain)
@@ -214,7 +223,8 @@ class Conversation:
         if not payload.text:
             return
         utterance.partial = payload.text
-        self._views.show(UserTextView(utterance_id=utterance.utterance_id, text=payload.text, final=False))
+        if not self.attention.is_asleep:
+            self._views.show(UserTextView(utterance_id=utterance.utterance_id, text=payload.text, final=False))
         if payload.provisional:
             self._speculate(utterance, payload)
         active = self._turns.active
@@ -237,7 +247,7 @@ class Conversation:
         ):
             return
         user = input_of(self._judge.decide(utterance, heard, self._book), utterance, heard.language)
-        if user is not None:
+        if user is not None and self._heed_of(user, utterance) is Heed.ANSWER:
             turn = turn_input(user, utterance.utterance_id)
             self.speculation.begin(turn, script=self._script_for(user.text))
 
@@ -274,12 +284,28 @@ class Conversation:
             return
         decision = self._judge.decide(utterance, final, self._book)
         self._utterances.close(utterance.utterance_id)
-        shown = final.text.strip() if decision.because == "words" else ""
-        self._views.show(UserTextView(utterance_id=utterance.utterance_id, text=shown, final=True))
         user = input_of(decision, utterance, final.language)
+        is_ignored = user is not None and not self._heed(user, utterance)
+        user = None if is_ignored else user
+        shown = final.text.strip() if decision.because == "words" and not is_ignored else ""
+        self._views.show(UserTextView(utterance_id=utterance.utterance_id, text=shown, final=True))
         if user is None:
             self.speculation.discard("nothing", utterance.utterance_id)
         self._carry_out(decision, self._turns.active, user, utterance.utterance_id)
+
+    def _heed(self, user: InputUser, utterance: Utterance) -> bool:
+        """Note whether words are meant for the character, and what they change about that; False: they are not."""
+        heed = self._heed_of(user, utterance)
+        self.attention.note(heed, user.text, utterance.utterance_id)
+        script = self.attention.script_for(heed, user.text)
+        self._called = (utterance.utterance_id, script) if script is not None else None
+        return heed is not Heed.IGNORE
+
+    def _heed_of(self, user: InputUser, utterance: Utterance) -> Heed:
+        # Who talks while the character has something going on, or holds the key, talks to it.
+        is_meant = self._turns.active is not None or utterance.by_ptt
+        is_answer = is_meant or self._brain().accepts_as_answer(user.text, user.language)
+        return self.attention.judge(user.text, began_s=utterance.onset_at_s, is_answer=is_answer)
 
     def _carry_out(
         self, decision: Decision, active: Generation | None, user: InputUser | None, utterance_id: UtteranceId
@@ -326,7 +352,7 @@ class Conversation:
             if heeded is None:
                 return
             payload = heeded
-        said = self._misheard(payload, event)
+        said = self._corrections.heed(payload, event.utterance_id, self._brain())
         payload = payload if said is None else replace(payload, text=said)
         active = self._turns.active
         if envelope.lane is Lane.CONTROL or active is not None:
@@ -354,17 +380,6 @@ class Conversation:
             self._line.refresh()
             return
         self._begin(payload, event)
-
-    def _misheard(self, payload: InputUser, event: Event) -> str | None:
-        """Return what was really said if these words put the last input right; the window learns of it."""
-        heard = self._last_input
-        if heard is None or self._brain().accepts_as_answer(payload.text, payload.language):
-            return None
-        said = said_instead(payload.text, heard)
-        if said is not None:
-            self._views.show(UserTextView(utterance_id=event.utterance_id, text=said, final=True, via=payload.via))
-            self._views.show(MisheardView(heard=heard, said=said))
-        return said
 
     def _is_joined(self, active: Generation, text: str) -> bool:
         """Whether new words belong to the input of the answer in the making; what stands for itself does not."""
@@ -395,14 +410,24 @@ class Conversation:
             self._views.show(
                 UserTextView(utterance_id=event.utterance_id, text=payload.text, final=True, via=payload.via)
             )
-        self._last_input = payload.text
+        self._corrections.last_input = payload.text
         user = turn_input(payload, event.utterance_id)
         self._disarm(self._silence_timer)
         is_joined = event.coalesce_key == "joined"
         if is_joined or self.speculation.take(user, on_end=self._on_answer_end) is None:
-            script = self._script_for(payload.text)
+            script = self._called_script(payload, event) or self._script_for(payload.text)
             self._turns.start(user, script=script, is_joined=is_joined, on_end=self._on_answer_end)
         self._line.think_after(self._times.thinking_after_s)
+
+    def _called_script(self, payload: InputUser, event: Event) -> Script | None:
+        """Return what the character says when it is called or sent to sleep; who types is always meant."""
+        if payload.via in _TYPED:
+            heed = self.attention.judge(payload.text, began_s=self._clock.monotonic_s(), is_answer=True)
+            is_sleep = heed is Heed.SLEEP
+            self.attention.set_asleep(is_sleep, because="typed")
+            return self.attention.script_for(heed, payload.text) if is_sleep else None
+        called, self._called = self._called, None
+        return called[1] if called is not None and called[0] == event.utterance_id else None
 
     def _script_for(self, text: str) -> Script | None:
         """Return what answers "go on" and "say that again", which need no brain."""
@@ -411,6 +436,8 @@ class Conversation:
         return repetition(self._turns) if self._book.is_repeat(text) else None
 
     def _on_answer_end(self, generation: Generation) -> None:
+        if not self._is_closing:
+            self.attention.note_exchange()
         self._arm_silence()
         self._when_quiet()
 

@@ -5,6 +5,12 @@ from __future__ import annotations
 import difflib
 import re
 
+from orchestrator.contracts.dialogue import Brain
+from orchestrator.contracts.events import InputUser
+from orchestrator.contracts.ids import UtteranceId
+from orchestrator.contracts.ports import ViewSink
+from orchestrator.contracts.views import MisheardView, UserTextView
+
 _ENGLISH = re.compile(
     r"^(?:(?:no|nope|sorry|oh|wait|um)[,.!]?\s+)*"
     r"(?:i said|what i said was|i was saying|i actually said|i did ?n[o']t say .{1,60}?,? i said|not .{1,60}?, i said)"
@@ -38,6 +44,24 @@ def said_instead(text: str, heard: str | None) -> str | None:
         return None
     limit = _ALIKE_AFTER_NO if _OBJECTION.match(plain) else _ALIKE
     return said if _likeness(said, heard) >= limit else None
+
+
+class Corrections:
+    """Watches for words that put the last input right, and tells the window of them."""
+
+    def __init__(self, views: ViewSink) -> None:
+        """Begin with nothing heard; `last_input` is what the newest answer was begun with."""
+        self._views = views
+        self.last_input: str | None = None
+
+    def heed(self, payload: InputUser, utterance_id: UtteranceId | None, brain: Brain) -> str | None:
+        """Return what was really said, None for words that correct nothing or answer a running question."""
+        said = said_instead(payload.text, self.last_input)
+        if said is None or brain.accepts_as_answer(payload.text, payload.language):
+            return None
+        self._views.show(UserTextView(utterance_id=utterance_id, text=said, final=True, via=payload.via))
+        self._views.show(MisheardView(heard=self.last_input or "", said=said))
+        return said
 
 
 def _bare(text: str) -> str:

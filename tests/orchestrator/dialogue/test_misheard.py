@@ -8,7 +8,7 @@ from rigs.core_rig import CoreRig
 from rigs.scripted_llm import Answer, ScriptedLlm
 
 from orchestrator.contracts.views import MisheardView, View
-from orchestrator.dialogue.misheard import said_instead
+from orchestrator.dialogue.misheard import Corrections, said_instead
 
 
 @dataclass
@@ -60,7 +60,7 @@ async def test_the_turn_is_taken_again_with_the_right_words(tmp_path: Path) -> N
     with ScriptedLlm(default=Answer(text="Fine.", first_token_s=0.0, tokens_per_s=2000)) as llm:
         async with CoreRig(tmp_path, llm.url) as rig:
             views: list[View] = []
-            rig.core.conversation._views = Views(views)
+            rig.core.conversation._corrections = Corrections(Views(views))
             await rig.ask("open the comfy eye page")
             await rig.ask("No, I said the ComfyUI page")
             await rig.ask("I said it to my friend yesterday as well")
