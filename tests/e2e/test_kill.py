@@ -17,6 +17,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.audio, pytest.mark.models]
 THINGS = (
     "water the plants", "call my mother", "feed the cat", "buy some bread", "close the window",
     "wash the car", "write a letter", "clean the kitchen", "pay the rent", "walk the dog",
+    "cut the grass", "sweep the yard", "paint the fence", "mend the roof", "bake a cake",
+    "sort the books", "iron the shirts", "fill the bath", "empty the bin", "lock the door",
 )  # fmt: skip
 MOMENTS = (
     "input:user",
@@ -45,7 +47,7 @@ def kill_rounds(rounds: int, rig: SoundRig, folder: Path, *, seed: int) -> None:
     promised: set[str] = set()
     asked: list[str] = []
     for number in range(rounds):
-        thing = f"{THINGS[number % len(THINGS)]} {'again ' * (number // len(THINGS))}".strip()
+        thing = THINGS[number]
         moment = MOMENTS[chance.randrange(len(MOMENTS))]
         with Program(["run", "--headless", "--llm", "none"], folder=folder, env=rig.env) as program:
             check_store(database, stored, promised)

@@ -17,6 +17,7 @@ from orchestrator.contracts.events import (
     DeviceStateChanged,
     Event,
     ExternalEvent,
+    InputContinued,
     InputInterrupt,
     InputSpeech,
     InputTranscript,
@@ -58,6 +59,7 @@ MAKE: dict[str, Callable[[int], Payload]] = {
     "output:duck": lambda n: OutputDuck(at_s=0, gain_db=-20, ramp_s=0.02),
     "output:unduck": lambda n: OutputUnduck(at_s=0, gain_db=0, ramp_s=0.02),
     "input:speech": lambda n: InputSpeech(phase="end", at_s=0, vad=0, during_output=False),
+    "input:continued": lambda n: InputContinued(at_s=0),
     "input:turn_end": lambda n: InputTurnEnd(at_s=0, silence_s=0, by="silence"),
     "input:transcript": lambda n: InputTranscript(
         final=False, text="", language=None, audio_s=1, decode_s=0, context="short", retried=False,
