@@ -1,0 +1,122 @@
+"""Writing a flow as a user does, on a real screen: a mistake, its fix by a click, saved, and the new flow answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rigs.program_rig import Program
+from rigs.screen_rig import ScreenRig
+
+pytestmark = [pytest.mark.e2e, pytest.mark.window, pytest.mark.models, pytest.mark.timeout(180)]
+
+FLOW = """\
+flows:
+  tea:
+    name: making tea
+    examples: [make me some tea, 泡杯茶]
+    steps:
+      - {id: start, type: start, next: answer}
+      - id: answer
+        type: action
+        action: action_respons
+        args: {text: The kettle is singing.}
+        next: end
+      - {id: end, type: end}
+"""
+
+
+class User:
+    """Someone at the keyboard, who sees what `dump` says."""
+
+    def __init__(self, program: Program, screen: ScreenRig) -> None:
+        self.program, self.screen = program, screen
+
+    def look(self) -> dict[str, Any]:
+        before = len(self.program.of("control:ack"))
+        self.program.send(cmd="dump")
+        until_s = time.monotonic() + 10
+        while time.monotonic() < until_s:
+            acks = self.program.of("control:ack")
+            if len(acks) > before:
+                found: dict[str, Any] = acks[-1]["payload"]["result"]
+                return found
+            time.sleep(0.02)
+        raise AssertionError("no dump")
+
+    def see(self, name: str, is_so: Callable[[dict[str, Any]], bool] = lambda _: True) -> dict[str, Any]:
+        """Wait until the widget `name` is visible and as wanted."""
+        until_s = time.monotonic() + 20
+        found: list[dict[str, Any]] = []
+        while time.monotonic() < until_s:
+            found = [w for w in self.look()["widgets"] if w["objectName"] == name and w["visible"]]
+            for one in found:
+                if is_so(one):
+                    return one
+            time.sleep(0.1)
+        raise AssertionError(f"{name} is not to be seen so: {found}")
+
+    def click(self, name: str) -> None:
+        x, y, width, height = self.see(name)["rect"]
+        self.screen.xdotool("mousemove", str(x + width // 2), str(y + height // 2), "click", "1")
+
+    def press(self, *keys: str) -> None:
+        self.screen.xdotool("key", *keys)
+
+    def type(self, text: str) -> None:
+        """Type line by line; the editor indents by itself, so each line begins from the left edge."""
+        for index, line in enumerate(text.splitlines()):
+            if index:
+                self.press("Return", "Home", "shift+End", "BackSpace")
+            if line:
+                self.screen.xdotool("type", "--delay", "12", "--", line)
+                # A list of completions may be open over the text.
+                self.press("Escape")
+
+
+def test_a_broken_flow_is_mended_by_a_click_and_answers(screen_rig: ScreenRig, tmp_path: Path) -> None:
+    env = {**screen_rig.env, "PULSE_SERVER": "unix:/nonexistent"}
+    with Program(["--llm", "none", "--language", "en"], folder=tmp_path, env=env) as program:
+        screen_rig.wait_for_window("Mynah")
+        user = User(program, screen_rig)
+        user.click("messageField")
+        user.press("ctrl+e")
+        user.click("flowFirstFlow")
+        user.click("flowText")
+        user.press("ctrl+a", "BackSpace")
+        user.type(FLOW)
+
+        user.see("flowFix_0")
+        user.click("flowFix_0")
+        user.press("ctrl+s")
+        path = tmp_path / "data" / "flows" / "my_flows.yml"
+        until_s = time.monotonic() + 20
+        while not path.exists() and time.monotonic() < until_s:
+            time.sleep(0.05)
+        assert "action: action_response" in path.read_text(encoding="utf-8")
+
+        user.click("messageField")
+        screen_rig.xdotool("type", "--delay", "12", "make me some tea")
+        user.press("Return")
+        said = program.wait_for("history:commit", lambda r: r["payload"]["role"] == "assistant", timeout_s=30)
+        assert said["payload"]["text"].endswith("The kettle is singing.")
+
+        # Another editor writes the file: the text in sight follows.
+        path.write_text(path.read_text(encoding="utf-8").replace("singing", "whistling"), encoding="utf-8")
+        user.see("flowMessage", lambda w: "from the disk" in w["text"])
+
+        # A mistake that is saved is kept as a draft, and the running flow stays.
+        user.click("flowText")
+        user.press("ctrl+Home", "End")
+        screen_rig.xdotool("type", "--delay", "12", "x")
+        user.press("Escape", "ctrl+s")
+        user.see("flowBannerText", lambda w: "draft" in w["text"])
+        draft = tmp_path / "data" / "flows" / ".drafts" / "my_flows.yml.draft"
+        kept, in_force = draft.read_text(encoding="utf-8"), path.read_text(encoding="utf-8")
+        assert kept.startswith("flows:x") and "whistling" in kept
+        assert in_force.startswith("flows:\n")
+        code, _ = program.end()
+        assert code == 0
