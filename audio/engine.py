@@ -17,8 +17,10 @@ from audio.ring_buffer import RingBuffer
 from audio.stt.recogniser import Recogniser
 from audio.stt.settings import CostTable, RecogniserSettings
 from audio.stt.transcription import SpeechRecogniser, Transcription
+from audio.tts.pauses import Pauses
 from audio.tts.speech_worker import SpeechWorker
 from audio.tts.voice import SpeechSynthesiser
+from audio.tts.voice_choice import VoiceLoader
 from audio.workers import Worker
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import PartFailed
@@ -32,11 +34,15 @@ _REFERENCE_S = 8.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AudioModels:
-    """Loaded and warm: `final` and `partial` recognise, `voices` speak, the first that can."""
+    """Loaded and warm: `final` and `partial` recognise, `voices` speak, the first that can.
+
+    `load_voice` fetches a voice that an intent asks for by name.
+    """
 
     final: SpeechRecogniser | None
     partial: SpeechRecogniser | None
     voices: tuple[SpeechSynthesiser, ...]
+    load_voice: VoiceLoader | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +53,7 @@ class EngineConfig:
     recogniser: RecogniserSettings = field(default_factory=RecogniserSettings)
     costs: CostTable | None = None
     synth_cost_per_char_s: float | None = None
+    pauses: Pauses = field(default_factory=Pauses)
     input_name: str | None = None
     output_name: str | None = None
     extra_output_delay_s: float = 0.0
@@ -133,6 +140,8 @@ class AudioEngine:
             worker=self._workers["tts"],
             player=self.player,
             voices=models.voices,
+            load_voice=models.load_voice,
+            pauses=config.pauses,
             events=events,
             clock=clock,
             staleness=staleness,

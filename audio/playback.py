@@ -39,7 +39,7 @@ __all__ = ["Fill", "Player", "PlayerListener", "ReferenceSink", "Segment"]
 _RECENT_S = 10.0
 _PURGED_KEPT = 256
 _ACK_LIMIT_S = 1.0
-_STARVED_AFTER_S = 0.38
+_STARVED_AFTER_S = 0.18
 _SOURCE = "player"
 
 
@@ -82,6 +82,7 @@ class Player:
         self._is_attached = True
         self._is_speaking = False
         self._last_end_s = -1e9
+        self._last_pause_s = 0.0
         self._last_generation: GenerationId | None = None
         self._starved = 0
         self.underflows = 0
@@ -366,6 +367,7 @@ class Player:
             self._outbox.tell(said, *ids)
         self._last_end_s = report.end_s
         self._last_generation = segment.generation_id
+        self._last_pause_s = segment.pause_after_s
         if report.end >= segment.end:
             self._forget(item)
             self._outbox.played(segment.intent_id)
@@ -376,7 +378,7 @@ class Player:
         item.is_running = True
         late_s = report.at_s - self._last_end_s
         if self._last_generation == segment.generation_id and segment.intent_id not in self._resumed:
-            self._starved += late_s > _STARVED_AFTER_S
+            self._starved += late_s > self._last_pause_s + _STARVED_AFTER_S
         resumed = self._resumed.pop(segment.intent_id, None)
         if resumed is not None:
             self._outbox.tell(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from audio.stt.chinese import ChineseScript
+from audio.tts.pauses import Pauses
 from desktop.bootstrap import RunningProgram
 from desktop.ears_numbers import ears_config
 from desktop.llm_host import LlmParts, local_model_name
@@ -46,7 +47,11 @@ class EngineDoor:
             case "talk_mode":
                 self._is_hands_free = settings.talk_mode == "hands_free"
                 self._engine.ears.set_hands_free(self._is_hands_free)
-            case "voice" | "volume" | "speed" | "unspeakable":
+            case "volume" | "speed":
+                self._engine.speech.adjust(speed=settings.speed, volume=settings.volume)
+            case "pauses":
+                self._engine.speech.set_pauses(Pauses().scaled(settings.pauses))
+            case "voice" | "unspeakable":
                 self._engine.speech.set_voices(load_voices(settings, self._store))
             case "whisper" | "whisper_partial":
                 self._change_recogniser(settings)

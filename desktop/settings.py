@@ -83,9 +83,12 @@ class Settings:
     whisper_partial: str = _setting(
         "whisper-tiny.en", "text", "recogniser of English while the user speaks: a model's name or folder"
     )
-    voice: str = _setting("piper-en_US-joe-medium", "text", "voice: a model's name or folder")
+    voice: str = _setting(
+        "piper-en_US-joe-medium", "text", "voice: a model's name or folder, or URL#model/voice of a server"
+    )
     volume: float = _setting(0.8, "number", "loudness of the voice", minimum=0, maximum=1)
     speed: float = _setting(1.0, "number", "speed of the voice", minimum=0.5, maximum=2)
+    pauses: float = _setting(1.0, "number", "length of the pauses between sentences", minimum=0.3, maximum=3)
     unspeakable: str = _setting("espeak", "choice", "text that the voice can't speak", choices=("espeak", "show_only"))
     llm: str = _setting("local", "llm", "language model: local, none, or the URL of an OpenAI-compatible endpoint")
     llm_model: str | None = _setting(None, "text_or_none", "model at the endpoint, or of the catalogue when local")
@@ -156,6 +159,11 @@ class LoadedSettings:
         if self.problems:
             raise InputError("settings_broken", "; ".join(str(problem) for problem in self.problems), part="settings")
         return self.settings
+
+
+def is_voice_server(name: str) -> bool:
+    """Whether the voice `name` is the address of a server that speaks OpenAI's `/v1/audio/speech`."""
+    return name.startswith(("http://", "https://"))
 
 
 @functools.cache

@@ -18,7 +18,7 @@ from desktop.ears_numbers import Numbers, ears_numbers
 from desktop.key_vault import KeyVault, SystemKeyVault
 from desktop.llm_probe import LlmProbe, LlmTest, base_url
 from desktop.models import ModelStore
-from desktop.settings import SETTINGS_FILE, Settings, check_value, load_settings, save_settings
+from desktop.settings import SETTINGS_FILE, Settings, check_value, is_voice_server, load_settings, save_settings
 from desktop.work_queue import WorkQueue
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import InputError, MynahError
@@ -44,6 +44,7 @@ ENGINE_LIVE = frozenset(
         "voice",
         "volume",
         "speed",
+        "pauses",
         "unspeakable",
         "extra_output_delay_ms",
         "ears",
@@ -257,7 +258,7 @@ class SettingsService:
 
     def _apply(self, name: str, value: Any, door: LiveDoor | None) -> Change:
         try:
-            if name in MODELS:
+            if name in MODELS and not (name == "voice" and is_voice_server(value)):
                 self._make_store().path(value)
             if door is not None:
                 door.apply(name, replace(self._settings, **self._changes(name, value)))

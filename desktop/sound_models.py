@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
 from collections.abc import Callable
 
 from audio.engine import AudioModels
 from audio.stt.transcription import SpeechRecogniser
 from audio.stt.whisper_adapter import WhisperAdapter
 from audio.tts.espeak_adapter import EspeakSynthesiser
+from audio.tts.openai_adapter import OpenAiSynthesiser
 from audio.tts.piper_adapter import PiperSynthesiser
 from audio.tts.voice import SpeechSynthesiser
+from desktop.key_vault import SystemKeyVault
 from desktop.models import ModelStore
 from desktop.paths import cache_dir
-from desktop.settings import Settings
+from desktop.settings import Settings, is_voice_server
 from desktop.voice_parts import parted_voice
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import MynahError
 
 Progress = Callable[[str], None]
+
+VOICE_KEY_ENV = "MYNAH_VOICE_KEY"
+"""Environment variable with the key of the voice server; without it the system's keyring is asked."""
+
+_SERVER_MODEL, _SERVER_VOICE = "tts-1", "alloy"
 
 
 def load_final(settings: Settings, store: ModelStore, clock: Clock) -> SpeechRecogniser:
@@ -36,15 +44,57 @@ def load_partial(settings: Settings, store: ModelStore, clock: Clock) -> SpeechR
 
 
 def load_voices(settings: Settings, store: ModelStore, seed: int | None = None) -> tuple[SpeechSynthesiser, ...]:
-    """Load the voice, and the one that speaks what it can't, if wanted and installed."""
-    folder = store.path(settings.voice)
-    path = folder if folder.is_file() else folder / "voice.onnx"
-    parted = parted_voice(path, cache_dir() / "voices")
-    piper = PiperSynthesiser(path, parted=parted, speed=settings.speed, volume=settings.volume, seed=seed)
-    voices: list[SpeechSynthesiser] = [piper]
-    if settings.unspeakable == "espeak":
+    """Load the user's voice, and the ones that speak what it can't: an installed one, else espeak-ng if wanted.
+
+    Raises `InputError` for a voice that is not there, `voice_url` or `keyring_unavailable` for one of a server.
+    """
+    own = load_voice(settings.voice, settings, store, seed)
+    voices = [own]
+    for language in settings.languages:
+        if not any(voice.speaks(language) for voice in voices):
+            other = next((name for name in installed_voices(store, language) if name != settings.voice), None)
+            if other is not None:
+                voices.append(load_voice(other, settings, store, seed))
+    # A server's voice speaks all languages; while it does not answer, text is shown rather than said by a plain voice.
+    if settings.unspeakable == "espeak" and not is_voice_server(settings.voice):
         voices.append(EspeakSynthesiser(speed=settings.speed, volume=settings.volume))
     return tuple(voices)
+
+
+def load_voice(name: str, settings: Settings, store: ModelStore, seed: int | None = None) -> SpeechSynthesiser:
+    """Load one voice: a model's name or folder, or `URL#model/voice` of a server. Raises `InputError`."""
+    if is_voice_server(name):
+        return _server_voice(name, settings)
+    folder = store.path(name)
+    path = folder if folder.is_file() else folder / "voice.onnx"
+    parted = parted_voice(path, cache_dir() / "voices")
+    return PiperSynthesiser(path, parted=parted, speed=settings.speed, volume=settings.volume, seed=seed)
+
+
+def installed_voices(store: ModelStore, language: str | None = None) -> list[str]:
+    """Return the names of the voices of the catalogue that are installed, of one language or of all."""
+    return [
+        model.name
+        for model in store.catalogue.models.values()
+        if model.kind == "tts" and (language is None or language in model.languages) and store.is_installed(model.name)
+    ]
+
+
+def _server_voice(name: str, settings: Settings) -> SpeechSynthesiser:
+    url, _, choice = name.partition("#")
+    model, _, voice = choice.partition("/")
+    key = os.environ.get(VOICE_KEY_ENV)
+    if key is None and url.startswith("https://"):
+        key = SystemKeyVault().read(url.rstrip("/"))
+    return OpenAiSynthesiser(
+        url,
+        model=model or _SERVER_MODEL,
+        voice=voice or _SERVER_VOICE,
+        key=key,
+        languages=("en", "zh"),
+        speed=settings.speed,
+        volume=settings.volume,
+    )
 
 
 def load_all(
@@ -61,7 +111,12 @@ def load_all(
         progress("voice")
         spoken = voices.result()
         progress("recogniser")
-        return AudioModels(final=final.result(), partial=partial.result(), voices=spoken)
+        return AudioModels(
+            final=final.result(),
+            partial=partial.result(),
+            voices=spoken,
+            load_voice=lambda name: load_voice(name, settings, store, seed),
+        )
 
 
 def load_what_works(
@@ -85,4 +140,7 @@ def load_what_works(
         voices = load_voices(settings, store)
     except MynahError as error:
         errors.append(error)
-    return AudioModels(final=final, partial=partial, voices=voices), errors
+    models = AudioModels(
+        final=final, partial=partial, voices=voices, load_voice=lambda name: load_voice(name, settings, store)
+    )
+    return models, errors

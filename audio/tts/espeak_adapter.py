@@ -25,8 +25,7 @@ class EspeakSynthesiser:
     def __init__(self, program: str | None = None, *, speed: float = 1.0, volume: float = 0.6) -> None:
         """Use `program` (default: espeak-ng on the path; without it the voice speaks no language)."""
         self._program = program if program is not None else shutil.which(_PROGRAM)
-        self._speed = speed
-        self._volume = volume
+        self._pace = speed, volume
 
     @property
     def name(self) -> str:
@@ -37,6 +36,10 @@ class EspeakSynthesiser:
         """Whether the program is there and has a voice for `language`."""
         return self._program is not None and language in _VOICES
 
+    def adjust(self, *, speed: float, volume: float) -> None:
+        """Change pace and loudness from the next text on."""
+        self._pace = speed, volume
+
     def synthesise(self, text: str, *, language: str) -> Utterance:
         """Speak `text`.
 
@@ -46,7 +49,8 @@ class EspeakSynthesiser:
         if self._program is None:
             raise PartFailed("espeak_missing", "espeak-ng is not installed", part="tts", recoverable=True)
         spoken = sentence(normalise(text, language), language)
-        speed = str(round(_WORDS_PER_MINUTE * self._speed))
+        pace, volume = self._pace
+        speed = str(round(_WORDS_PER_MINUTE * pace))
         command = [self._program, "-v", _VOICES.get(language, language), "-s", speed, "--stdin", "--stdout", "-b", "1"]
         try:
             done = subprocess.run(
@@ -61,4 +65,4 @@ class EspeakSynthesiser:
         rate_hz = int.from_bytes(done.stdout[24:28], "little")
         data = done.stdout[_HEADER_BYTES:]
         pcm = np.frombuffer(data[: len(data) // 2 * 2], dtype="<i2").astype(np.float32) / 32768.0
-        return estimated_utterance(text, pcm * np.float32(self._volume), rate_hz)
+        return estimated_utterance(text, pcm * np.float32(volume), rate_hz)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,12 @@ def resample(pcm: Samples, from_hz: int, to_hz: int) -> Samples:
     return np.ascontiguousarray(converted, dtype=np.float32)
 
 
+def at_rate(segment: Segment, rate_hz: int) -> Segment:
+    """Return a complete `segment` at another rate."""
+    pcm = resample(segment.pcm[: segment.end], segment.rate_hz, rate_hz)
+    return dataclasses.replace(segment, pcm=pcm, rate_hz=rate_hz, fill=None)
+
+
 def first_piece_s(ahead_s: float) -> float:
     """Return how long the first piece is to be while `ahead_s` of other sound comes before it."""
     return FIRST_S if ahead_s < _RELAXED_S else _RELAXED_S
@@ -46,6 +53,8 @@ class GrowingSound:
         self._pieces: list[Samples] = []
         self._segment: Segment | None = None
         self._converter: Any = None
+        self._made: Samples | None = None
+        self._is_broken = False
         self.first_frames = 0
         self.grow()
         self.first_frames = len(self._pieces[0]) if self._pieces else 0
@@ -61,7 +70,7 @@ class GrowingSound:
         return min(1.0, self._next_s * self._stream.rate_hz / max(1, self._stream.frames))
 
     def grow(self) -> None:
-        """Make the next piece, twice as long as the one before.
+        """Make the next piece, twice as long as the one before; it can be played after `commit`.
 
         Raises:
             PartFailed: the voice failed; what has been made of a segment is its end then.
@@ -69,13 +78,21 @@ class GrowingSound:
         try:
             piece = self._stream.read(self._next_s)
         except PartFailed:
-            self._break_off()
+            self._is_broken = True
             raise
         self._next_s = min(self._next_s * _GROWTH, _MOST_S)
         if self._segment is None:
             self._pieces.append(piece)
         else:
-            self._fill(piece)
+            self._made = self._converted(piece)
+
+    def commit(self) -> None:
+        """Let the player have what the last `grow` made."""
+        if self._is_broken:
+            self._break_off()
+        elif self._made is not None:
+            self._fill(self._made)
+            self._made = None
 
     def segment(self, intent: SpeechIntent, *, rate_hz: int, pause_s: float) -> Segment:
         """Return the segment of `intent` at `rate_hz`, which grows with every piece from now on. Call once."""
@@ -107,15 +124,19 @@ class GrowingSound:
 
                 self._converter = soxr.ResampleStream(stream.rate_hz, rate_hz, 1, dtype="float32", quality="HQ")
             self._segment = segment
-            self._fill(made)
+            self._fill(self._converted(made))
         return segment
+
+    def _converted(self, piece: Samples) -> Samples:
+        if self._converter is None:
+            return piece
+        converted: Samples = self._converter.resample_chunk(np.ascontiguousarray(piece), last=self.is_over)
+        return converted
 
     def _fill(self, piece: Samples) -> None:
         segment = self._segment
         assert segment is not None
         assert segment.fill is not None
-        if self._converter is not None:
-            piece = self._converter.resample_chunk(np.ascontiguousarray(piece), last=self.is_over)
         start = segment.fill.ready
         end = min(start + len(piece), len(segment.pcm))
         segment.pcm[start:end] = piece[: end - start]

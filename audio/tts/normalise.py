@@ -5,6 +5,7 @@ The map from written to spoken words is kept: one `SpokenWord` per word of the o
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from audio.tts import normalise_en, normalise_zh
@@ -13,6 +14,9 @@ from orchestrator.speech.words import ends_clause, ends_sentence, has_cjk, word_
 _QUOTES = "\"'“”‘’「」『』（）()[]《》<>*_`~"
 _CLOSING = ".,;:!?，；：。！？、…—\"'”’)）-"
 _OPENING = "\"'“‘(（…—·•"
+_ADDRESS = re.compile(r"(?:https?://|www\.)\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+$", re.ASCII | re.IGNORECASE)
+"""Nobody wants to hear these: they are shown."""
+
 _QUESTION = ("?", "？")
 _EXCLAMATION = ("!", "！")
 
@@ -37,9 +41,12 @@ def normalise(text: str, language: str) -> tuple[SpokenWord, ...]:
     for index, span in enumerate(spans):
         before = cores[index - 1] if index else ""
         after = cores[index + 1] if index + 1 < len(cores) else ""
-        said, is_abbreviation = say(cores[index], before=before, after=after)
+        if _ADDRESS.match(cores[index]):
+            said, is_abbreviation = "", False
+        else:
+            said, is_abbreviation = say(cores[index], before=before, after=after)
         mark = _mark(span.text, language)
-        if is_abbreviation and mark == "." and index + 1 < len(spans):
+        if is_abbreviation and mark in (".", "。") and index + 1 < len(spans):
             mark = ""
         spoken.append(
             SpokenWord(text=span.text, char_start=span.char_start, char_end=span.char_end, spoken=said, mark=mark)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from audio.tts import normalise_forms
 from audio.tts.numerals import (
     english_cardinal,
     english_decimal,
@@ -41,9 +42,12 @@ _ABBREVIATIONS = {
     "jr": "junior", "sr": "senior", "vs": "versus", "etc": "et cetera", "e.g": "for example", "i.e": "that is",
     "approx": "approximately", "dept": "department", "est": "estimated", "fig": "figure", "inc": "incorporated",
     "ltd": "limited", "mt": "mount", "no": "number", "vol": "volume", "a.m": "A M", "p.m": "P M",
-    "tel": "telephone",
+    "tel": "telephone", "ave": "avenue", "p": "page", "pp": "pages", "max": "maximum",
 }  # fmt: skip
-_DOT_NEEDED = frozenset({"no", "fig", "st", "mt", "est", "inc", "vol", "tel", "sr", "jr", "ms"})
+_NUMBERED = frozenset({"p", "pp", "vol", "est", "max"})
+_DOT_NEEDED = frozenset(
+    {"p", "pp", "max", "ave", "no", "fig", "st", "mt", "est", "inc", "vol", "tel", "sr", "jr", "ms"}
+)
 _UNITS = {
     "km": "kilometer", "m": "meter", "cm": "centimeter", "mm": "millimeter", "mi": "mile", "ft": "foot",
     "kg": "kilogram", "g": "gram", "mg": "milligram", "lb": "pound", "lbs": "pound", "oz": "ounce",
@@ -52,7 +56,7 @@ _UNITS = {
     "gb": "gigabyte", "tb": "terabyte", "kw": "kilowatt", "kwh": "kilowatt hour", "w": "watt", "v": "volt",
     "hz": "hertz", "khz": "kilohertz", "mhz": "megahertz", "ghz": "gigahertz", "km/h": "kilometer per hour",
     "m/s": "meter per second", "mph": "mile per hour", "°c": "degree celsius", "°f": "degree fahrenheit",
-    "℃": "degree celsius", "℉": "degree fahrenheit", "°": "degree", "m²": "square meter",
+    "℃": "degree celsius", "℉": "degree fahrenheit", "°": "degree", "m²": "square meter", "m³": "cubic meter",
     "km²": "square kilometer", "k": "thousand", "%": "percent", "db": "decibel",
 }  # fmt: skip
 _UNCOUNTED = frozenset({"hertz", "kilohertz", "megahertz", "gigahertz", "percent", "thousand"})
@@ -64,6 +68,15 @@ _SYMBOLS = {
     "+": "plus", "=": "equals", "&": "and", "%": "percent", "@": "at", "×": "times", "÷": "divided by",
     "<": "less than", ">": "greater than", "#": "number", "°": "degrees",
 }  # fmt: skip
+_WHOLE_WORDS = {
+    "w/": "with", "w/o": "without", "a.k.a": "also known as", "c#": "C sharp", "and/or": "and or",
+    "24/7": "twenty four seven", "50/50": "fifty fifty", "911": "nine one one",
+}  # fmt: skip
+_SCALES = frozenset({"thousand", "million", "billion", "trillion"})
+_CODES = {
+    "USD": "US dollars", "EUR": "euros", "GBP": "pounds", "CNY": "yuan", "RMB": "yuan", "JPY": "yen",
+}  # fmt: skip
+_VULGAR = frozenset("½¼¾⅓⅔")
 _FRACTIONS = {
     (1, 2): "one half",
     (1, 3): "one third",
@@ -91,7 +104,7 @@ _GROUPED = re.compile(r"\+?\d{2,}(?:-\d{2,})+")
 _HALF_DAY = re.compile(r"(\d{1,2})([ap])\.?m", re.IGNORECASE)
 
 
-def say(word: str, *, before: str, after: str) -> tuple[str, bool]:
+def say(word: str, *, before: str, after: str) -> tuple[str, bool]:  # noqa: C901 - one line per written form
     """Return what is said for `word`, and whether its full stop only marked an abbreviation.
 
     `before` and `after` are the neighbours without their punctuation.
@@ -107,15 +120,33 @@ def say(word: str, *, before: str, after: str) -> tuple[str, bool]:
         return _ABBREVIATIONS[lower], True
     if lower in _MONTH_SHORT and (after[:1].isdigit() or before[:1].isdigit()):
         return _MONTH_SHORT[lower], True
-    if not any(char.isdigit() for char in word):
+    if lower in _WHOLE_WORDS:
+        return _WHOLE_WORDS[lower], True
+    if lower in _UNITS and "/" in lower:
+        return _unit(lower, is_one=False), False
+    if lower in _SCALES and before[:1] in _MONEY and before:
+        return f"{word} {_MONEY[before[0]][0]}s".replace("yuans", "yuan"), False
+    if word in _CODES and _COUNT.fullmatch(before):
+        return _CODES[word], False
+    if word in ("–", "-") and before[-1:].isdecimal() and after[:1].isdecimal():
+        return "to", False
+    if not any(char.isdigit() or char in _VULGAR for char in word):
         return _spell_parts(word), False
+    if (special := normalise_forms.english(word, after=after.lower(), say=_part_of)) is not None:
+        return special, False
     return _say_digits(word, lower, before=before.lower(), after=after.lower()), False
+
+
+def _part_of(word: str) -> str:
+    return _say_digits(word, word.lower(), before="", after="x")
 
 
 def _is_short_form(word: str, after: str) -> bool:
     if word.lower() == "no":
         return word[0] == "N" and after[:1].isdigit()
-    return word[0].isupper() and bool(after)
+    if word.lower() in _NUMBERED and after[:1].isdecimal():
+        return True
+    return word.lower() not in ("p", "pp", "max") and word[0].isupper() and bool(after)
 
 
 def _spell_parts(word: str) -> str:
@@ -131,7 +162,7 @@ def _say_digits(word: str, lower: str, *, before: str, after: str) -> str:  # no
     if match := _TIME.fullmatch(word):
         return _time(match, is_half_day=after in ("am", "pm", "a.m", "p.m") or match["half"] is not None)
     if match := _WITH_MONEY.fullmatch(word):
-        return _money(match)
+        return _money(match, after)
     if match := _ORDINAL.fullmatch(word):
         return english_ordinal(int(match[1]))
     if match := _HALF_DAY.fullmatch(word):
@@ -218,12 +249,14 @@ def _unit(unit: str, *, is_one: bool) -> str:
     return f"{head} per {tail}" if tail else head
 
 
-def _money(match: re.Match[str]) -> str:
+def _money(match: re.Match[str], after: str) -> str:
     major, minor = _MONEY[match["currency"]]
     whole = int(match["whole"].replace(",", ""))
     fraction = match["fraction"]
     scale = {"k": "thousand", "m": "million", "b": "billion"}.get(match["scale"].lower(), "")
     plural = major if major == "yuan" or (whole == 1 and not fraction and not scale) else major + "s"
+    if after in _SCALES:
+        return _number(match)
     if scale or (fraction and len(fraction) != 2):
         return " ".join(part for part in (_number(match), scale, plural) if part)
     said = f"{_number_sign(match)}{english_cardinal(whole)} {plural if whole != 1 else major}"
@@ -263,7 +296,7 @@ def _mixed(word: str) -> str:
     """Say letters and digits that stand together, part by part: A4, 221B, B2B, GPT-4."""
     parts: list[str] = []
     for part in re.findall(r"\d+(?:\.\d+)?|[^\d\W]+|[^\w\s]", word.replace("_", " ")):
-        if part[0].isdigit():
+        if part[0].isdecimal():
             parts.append(_part(part))
         elif part[0].isalpha():
             parts.append(part)

@@ -17,14 +17,16 @@ _MONEY = {
     "$": "美元", "€": "欧元", "£": "英镑", "¥": "元", "￥": "元",
 }  # fmt: skip
 _SYMBOLS = {
-    "+": "加", "=": "等于", "&": "和", "%": "百分号", "@": "at", "×": "乘以", "÷": "除以", "<": "小于",
+    "+": "加", "=": "等于", "±": "正负", "≈": "约等于", "²": "的平方", "³": "的立方", "‰": "千分之", "~": "约",
+    "½": "二分之一", "¼": "四分之一", "¾": "四分之三",
+    "&": "和", "%": "百分号", "@": "at", "×": "乘以", "÷": "除以", "<": "小于",
     ">": "大于", "#": "井号", "°": "度",
 }  # fmt: skip
 _ABBREVIATIONS = {
     "dr": "博士", "mr": "先生", "mrs": "太太", "ms": "女士", "vs": "对", "etc": "等等", "no": "第",
     "e.g": "例如", "i.e": "也就是",
 }  # fmt: skip
-_TWO_AS_LIANG = frozenset("个位只条件张本辆台双次天块岁杯瓶顿家间座首句场碗份套朵匹头棵段")
+_TWO_AS_LIANG = frozenset("点年万千人元个位只条件张本辆台双次天块岁杯瓶顿家间座首句场碗份套朵匹头棵段")
 
 _NUMBER = r"(?P<sign>[-−+]?)(?P<whole>\d{1,3}(?:,\d{3})+|\d+)(?:\.(?P<fraction>\d+))?"
 _PLAIN = re.compile(_NUMBER)
@@ -39,6 +41,18 @@ _ISO_DATE = re.compile(
 )
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)([%％]?)[-–~～](\d+(?:\.\d+)?)(\D*)")
 _FRACTION = re.compile(r"(\d{1,3})/(\d{1,3})")
+_TIMES = re.compile(r"(\d{1,2}[:：]\d\d)[-–~～－](\d{1,2}[:：]\d\d)")
+_ANY_DATE = re.compile(r"(\d{4})[/.](0?[1-9]|1[0-2])[/.](0?[1-9]|[12]\d|3[01])")
+_EMERGENCY = frozenset({"110", "119", "120", "122"})
+_NAME = re.compile(r"(\d{1,2})([GKD])")
+_RATIO = re.compile(r"(\d{1,3})[:：](\d)")
+_YEARS = re.compile(r"((?:19|20)\d\d)[-–~～－]((?:19|20)\d\d)")
+_SHORT_RANGE = re.compile(r"(\d{1,2})[-–~～－](\d{1,2})")
+_TO = re.compile(r"[-–~～－](\d+)")
+_NUMBER_SIGN = re.compile(r"[Nn][Oo]\.?(\d{1,6})")
+_EVENT = re.compile(r"(\d{1,2})·(\d{1,2})")
+_PER_MILLE = re.compile(r"(\d+(?:\.\d+)?)‰")
+_SCALES = frozenset({"万", "亿", "千"})
 _DOTTED = re.compile(r"[vV]?\d+(?:\.\d+){2,}")
 _GROUPED = re.compile(r"\+?\d{2,}(?:-\d{2,})+")
 
@@ -53,14 +67,56 @@ def say(word: str, *, before: str, after: str) -> tuple[str, bool]:
         return _SYMBOLS[lower], False
     if lower in _UNITS and _COUNT.fullmatch(before):
         return _UNITS[lower], True
-    if lower in _ABBREVIATIONS and word[0].isupper() and word != "NO":
+    if lower in _ABBREVIATIONS and (word[0].isupper() or "." in word) and word != "NO":
         return _ABBREVIATIONS[lower], True
+    if word in _SCALES and before[:1] in _MONEY and before:
+        return word + _MONEY[before[0]], False
     if not any(char.isdigit() and char.isascii() for char in word):
         return word.replace("…", "").replace("—", "").replace("&", "和"), False
     return _say_digits(word, before=before, after=after), False
 
 
+def _special(word: str, *, before: str, after: str) -> str | None:  # noqa: C901 - one line per written form
+    """Return what is said for a word of several numbers, or for a number that is read in a way of its own."""
+    if match := _TIMES.fullmatch(word):
+        return f"{_say_digits(match[1], before='', after='')}到{_say_digits(match[2], before='', after='')}"
+    if match := _ANY_DATE.fullmatch(word):
+        month, day = chinese_cardinal(int(match[2])), chinese_cardinal(int(match[3]))
+        return f"{chinese_digits(match[1])}年{month}月{day}日"
+    if word in _EMERGENCY and (not after or after[0] in "急报电热火"):
+        return chinese_digits(word)
+    if match := _NAME.fullmatch(word):
+        return chinese_cardinal(int(match[1])) + match[2]
+    if match := _RATIO.fullmatch(word):
+        return f"{chinese_cardinal(int(match[1]))}比{chinese_cardinal(int(match[2]))}"
+    if match := _YEARS.fullmatch(word):
+        return "到".join(chinese_digits(year) for year in match.groups())
+    if (match := _SHORT_RANGE.fullmatch(word)) and int(match[1]) < int(match[2]):
+        return f"{chinese_cardinal(int(match[1]))}到{chinese_cardinal(int(match[2]))}"
+    if (match := _TO.fullmatch(word)) and before in ("年", "月", "日", "号", "点"):
+        return "到" + _plain(_matched(match[1]), before="", after=after)
+    if match := _NUMBER_SIGN.fullmatch(word):
+        return chinese_cardinal(int(match[1])) + "号"
+    if word.isdecimal() and len(word) == 2 and after == "后":
+        return chinese_digits(word)
+    if match := _EVENT.fullmatch(word):
+        return chinese_digits(match[1] + match[2])
+    if word in ("100%", "100％"):
+        return "百分之百"
+    if match := _PER_MILLE.fullmatch(word):
+        return "千分之" + _say_digits(match[1], before="", after="")
+    return None
+
+
+def _matched(number: str) -> re.Match[str]:
+    match = _PLAIN.fullmatch(number)
+    assert match is not None
+    return match
+
+
 def _say_digits(word: str, *, before: str, after: str) -> str:
+    if (special := _special(word, before=before, after=after)) is not None:
+        return special
     if match := _ISO_DATE.fullmatch(word):
         month, day = chinese_cardinal(int(match["m"])), chinese_cardinal(int(match["d"]))
         said = f"{chinese_digits(match['y'])}年{month}月{day}日"
@@ -71,7 +127,8 @@ def _say_digits(word: str, *, before: str, after: str) -> str:
         sign = "负" if match["sign"] in ("-", "−") else ""
         return f"{sign}百分之{_unsigned(match)}"
     if match := _WITH_MONEY.fullmatch(word):
-        return _number(match) + _MONEY[match["currency"]]
+        # The scale stands between amount and currency: ￥1.5万 is said 一点五万元.
+        return _number(match) + ("" if after in _SCALES else _MONEY[match["currency"]])
     if _DOTTED.fullmatch(word):
         said = "点".join(chinese_cardinal(int(part)) for part in word.lstrip("vV").split("."))
         return f"版本{said}" if word[0] in "vV" else said
@@ -126,7 +183,7 @@ def _mixed(word: str) -> str:
     """Say letters and digits that stand together, part by part."""
     parts: list[str] = []
     for part in re.findall(r"\d+(?:\.\d+)?|[^\d\W]+|[^\w\s]", word.replace("_", " ")):
-        if part[0].isdigit():
+        if part[0].isdecimal():
             whole, _, fraction = part.partition(".")
             if fraction:
                 parts.append(chinese_decimal(whole, fraction))

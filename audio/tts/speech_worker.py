@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from audio.playback import Player, Segment
-from audio.tts.growing import FIRST_S, GrowingSound, first_piece_s, resample
+from audio.tts.growing import FIRST_S, GrowingSound, at_rate, first_piece_s
 from audio.tts.pauses import Pauses
 from audio.tts.prepared import Prepared, PreparedSounds
 from audio.tts.shown import ShownText
@@ -78,6 +78,7 @@ class SpeechWorker:
         self._worker = worker
         self._choice = VoiceChoice(voices, load_voice)
         self._load_voice = load_voice
+        self._voice_for: Callable[[str], str | None] = lambda language: None
         self._pauses = pauses or Pauses()
         self._cost_clock = cost_clock or SystemClock()
         self._synth_cost_s = synth_cost_s
@@ -106,6 +107,7 @@ class SpeechWorker:
     def submit(self, intent: SpeechIntent) -> bool:
         """Queue `intent` by its behaviour; False if it was dropped at once (`intent:state` tells why)."""
         with self._lock:
+            intent = self._with_voice(intent)
             is_accepted = self._queue.submit(intent, self._clock.monotonic_s())
             self._was_busy = self._was_busy or is_accepted
             self._pump()
@@ -114,6 +116,7 @@ class SpeechWorker:
     def prepare(self, intent: SpeechIntent) -> None:
         """Synthesise what may have to be said soon; see `SpeechPort`. At most two are kept, the oldest is forgotten."""
         with self._lock:
+            intent = self._with_voice(intent)
             voices = self._voices_for(intent, with_notice=False)
             if self._is_muted or not self._has_output or not voices or intent in self._prepared:
                 return
@@ -203,6 +206,10 @@ class SpeechWorker:
         with self._lock:
             self._choice.adjust(speed=speed, volume=volume)
             self._prepared.clear()
+
+    def set_voice_for(self, voice_for: Callable[[str], str | None]) -> None:
+        """Ask `voice_for` which voice the character has for a language (None: the user's choice); under the lock."""
+        self._voice_for = voice_for
 
     def set_pauses(self, pauses: Pauses) -> None:
         """Use other pauses from the next sentence on."""
@@ -303,12 +310,7 @@ class SpeechWorker:
             if segment.rate_hz == self._player.rate_hz:
                 self._queue.purge(intent.generation_id, "stale")
                 return
-            segment = self._at_rate(segment, self._player.rate_hz)
-
-    @staticmethod
-    def _at_rate(segment: Segment, rate_hz: int) -> Segment:
-        pcm = resample(segment.pcm[: segment.end], segment.rate_hz, rate_hz)
-        return replace(segment, pcm=pcm, rate_hz=rate_hz, fill=None)
+            segment = at_rate(segment, self._player.rate_hz)
 
     def _synthesise_next(self, now_s: float) -> None:
         if self._is_synthesising:
@@ -325,6 +327,13 @@ class SpeechWorker:
             self._begin_next(entry.intent, now_s)
         elif growing:
             self._grow_next(*growing[0])
+
+    def _with_voice(self, intent: SpeechIntent) -> SpeechIntent:
+        """Return `intent` with the character's voice, if it asks for none and the character has one."""
+        if intent.voice is not None:
+            return intent
+        voice = self._voice_for(spoken_language(intent.text, intent.language))
+        return intent if voice is None else replace(intent, voice=voice)
 
     def _begin_next(self, intent: SpeechIntent, now_s: float) -> None:
         voices = self._voices_for(intent)
@@ -428,6 +437,7 @@ class SpeechWorker:
     ) -> None:
         with self._lock:
             self._done()
+            sound.commit()
             if fault is not None:
                 self.failed += 1
                 self._note_faults([fault])
@@ -450,6 +460,8 @@ class SpeechWorker:
 
     def _note_faults(self, faults: Sequence[MynahError]) -> None:
         for fault in faults:
+            if fault.code == "voice_cancelled":
+                continue
             self._notice(fault.code, fault.message)
 
     def _notice(self, code: str, message: str) -> None:

@@ -95,6 +95,8 @@ TEXTS: dict[str, str] = {
     "settings.volume.hint": "Counts from the next sentence.",
     "settings.speed": "Speed",
     "settings.speed.hint": "Counts from the next sentence.",
+    "settings.pauses": "Pauses",
+    "settings.pauses.hint": "Breath between sentences. Counts from the next one.",
     "settings.unspeakable": "Text this voice can't speak",
     "settings.unspeakable.hint": "For instance Chinese with an English voice.",
     "settings.unspeakable.espeak": "Speak it with a simple voice",

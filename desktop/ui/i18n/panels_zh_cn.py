@@ -93,6 +93,8 @@ TEXTS: dict[str, str] = {
     "settings.volume.hint": "从下一句开始生效。",
     "settings.speed": "语速",
     "settings.speed.hint": "从下一句开始生效。",
+    "settings.pauses": "停顿",
+    "settings.pauses.hint": "句子之间的停顿，从下一句开始生效。",
     "settings.unspeakable": "这个嗓音读不了的文字",
     "settings.unspeakable.hint": "例如用英语嗓音读中文。",
     "settings.unspeakable.espeak": "用简单的嗓音朗读",

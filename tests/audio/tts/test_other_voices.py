@@ -5,13 +5,14 @@ import json
 import shutil
 import threading
 import wave
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
 
 from audio.tts.espeak_adapter import EspeakSynthesiser
 from audio.tts.openai_adapter import OpenAiSynthesiser
+from orchestrator.clock import VirtualClock
 from orchestrator.contracts.errors import InputError, PartFailed
 
 
@@ -73,6 +74,8 @@ class Server:
     def __init__(self):
         self.status, self.kind, self.body = 200, "audio/wav", wav_bytes()
         self.requests: list[dict] = []
+        self.arrived, self.may_answer = threading.Event(), threading.Event()
+        self.may_answer.set()
         self.paths: list[str] = []
         self.keys: list[str | None] = []
         outer = self
@@ -83,6 +86,8 @@ class Server:
                 outer.requests.append(json.loads(self.rfile.read(length)))
                 outer.paths.append(self.path)
                 outer.keys.append(self.headers.get("Authorization"))
+                outer.arrived.set()
+                outer.may_answer.wait(10)
                 self.send_response(outer.status)
                 self.send_header("Content-Type", outer.kind)
                 self.send_header("Content-Length", str(len(outer.body)))
@@ -92,12 +97,13 @@ class Server:
             def log_message(self, *args):
                 pass
 
-        self.http = HTTPServer(("127.0.0.1", 0), Handler)
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
         self.thread = threading.Thread(target=self.http.serve_forever, name="speech-endpoint", daemon=True)
         self.thread.start()
 
     def close(self):
+        self.may_answer.set()
         self.http.shutdown()
         self.http.server_close()
         self.thread.join(5)
@@ -151,3 +157,68 @@ def test_an_endpoint_that_is_not_there_and_a_bad_address():
         OpenAiSynthesiser("http://127.0.0.1:9/v1", model="m", voice="v").synthesise("Hi.", language="en")
     with pytest.raises(InputError, match="must begin with"):
         OpenAiSynthesiser("ftp://x", model="m", voice="v")
+
+
+def test_a_dead_server_is_asked_once_and_again_after_a_rest(server):
+    clock = VirtualClock(10.0)
+    voice = OpenAiSynthesiser(server.url, model="m", voice="v", clock=clock)
+    server.status = 503
+    for _ in range(3):
+        with pytest.raises(PartFailed) as failure:
+            voice.synthesise("Hi.", language="en")
+        assert failure.value.code == "voice_refused"
+    assert len(server.requests) == 1
+    server.status = 200
+    clock.advance(31.0)
+    assert voice.synthesise("Hi.", language="en").duration_s > 0.5
+
+
+def test_a_refused_key_is_not_tried_again(server):
+    clock = VirtualClock(10.0)
+    voice = OpenAiSynthesiser(server.url, model="m", voice="v", key="wrong", clock=clock)
+    server.status = 401
+    for _ in range(2):
+        with pytest.raises(PartFailed) as failure:
+            voice.synthesise("Hi.", language="en")
+        assert failure.value.code == "voice_key_refused"
+        assert "wrong" not in str(failure.value)
+        clock.advance(3600.0)
+    assert len(server.requests) == 1
+
+
+def test_a_server_that_never_answers_is_given_up(server):
+    server.may_answer.clear()
+    with pytest.raises(PartFailed) as failure:
+        OpenAiSynthesiser(server.url, model="m", voice="v", timeout_s=0.2).synthesise("Hi.", language="en")
+    assert failure.value.code == "voice_unreachable"
+
+
+def test_a_cancel_closes_the_connection_and_is_no_fault_of_the_server(server):
+    server.may_answer.clear()
+    voice = OpenAiSynthesiser(server.url, model="m", voice="v", timeout_s=30.0)
+    codes: list[str] = []
+
+    def speak():
+        try:
+            voice.synthesise("Hi.", language="en")
+        except PartFailed as failure:
+            codes.append(failure.code)
+
+    thread = threading.Thread(target=speak, name="speak")
+    thread.start()
+    assert server.arrived.wait(10)
+    voice.cancel()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert codes == ["voice_cancelled"]
+    server.may_answer.set()
+    assert voice.synthesise("Hi.", language="en").duration_s > 0.5
+
+
+def test_speed_and_volume_can_be_changed_while_it_talks(server):
+    voice = OpenAiSynthesiser(server.url, model="m", voice="v")
+    loud = voice.synthesise("Hi.", language="en").pcm
+    voice.adjust(speed=1.5, volume=0.5)
+    quiet = voice.synthesise("Hi.", language="en").pcm
+    assert server.requests[-1]["speed"] == 1.5
+    assert np.abs(quiet).max() == pytest.approx(0.5 * np.abs(loud).max(), rel=1e-3)
