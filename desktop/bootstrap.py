@@ -14,6 +14,7 @@ from typing import Any
 from audio.engine import AudioEngine, AudioModels, EngineConfig
 from audio.stt.chinese import ChineseScript
 from audio.stt.settings import CostTable, RecogniserSettings
+from audio.tts.pauses import Pauses
 from audio.workers import ThreadWorker, Worker
 from desktop.brain import BrainFactory
 from desktop.browser import SystemBrowser
@@ -78,6 +79,7 @@ def engine_config(settings: Settings, *, seed: int | None) -> EngineConfig:
         extra_output_delay_s=settings.extra_output_delay_ms / 1000,
         is_hands_free=settings.talk_mode == "hands_free",
         volume=settings.volume,
+        pauses=Pauses().scaled(settings.pauses),
     )
 
 
@@ -183,6 +185,7 @@ class Assembly:
             out_rate_hz=timing.out_rate_hz,
         )
         self.engine.recogniser.set_hotwords(self.brains.hotwords())
+        self.engine.speech.set_voice_for(lambda language: self.brains.persona.voice_for(language))
         self._book = policy.book(self.brains.names)
         self.engine.ears.set_holds_turn(lambda text: self._book.holds_turn(text))
         failures = FailureNotice()
