@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from PySide6.QtCore import QObject, QUrl, Signal
 from PySide6.QtGui import QAction, QActionGroup, QDesktopServices
-from PySide6.QtWidgets import QMenu
+from PySide6.QtWidgets import QFileDialog, QMenu
 
 from desktop.bridge import Bridge
+from desktop.ui.avatar.importing import import_pack
 from desktop.ui.avatar.library import DEFAULT, AvatarChoice, AvatarLibrary
 from desktop.ui.avatar.pack import AvatarPack
 from desktop.ui.i18n import Translator
@@ -113,10 +115,36 @@ class AvatarInWindow(QObject):
             menu.addAction(action)
         if self.library.user is not None:
             menu.addSeparator()
-            action = QAction(self._translator.text("menu.avatar.folder"), menu)
-            action.setObjectName("avatarFolderAction")
-            action.triggered.connect(self._on_folder_asked)
-            menu.addAction(action)
+            for name, key, slot in (
+                ("avatarImportAction", "menu.avatar.import", self._on_import_asked),
+                ("avatarFolderAction", "menu.avatar.folder", self._on_folder_asked),
+            ):
+                action = QAction(self._translator.text(key), menu)
+                action.setObjectName(name)
+                action.triggered.connect(slot)
+                menu.addAction(action)
+
+    def take_in(self, source: Path) -> None:
+        """Import the zip file `source` and choose what is in it; a fault becomes a notice."""
+        user = self.library.user
+        if user is None:
+            return
+
+        def work() -> None:
+            try:
+                name = import_pack(source, user)
+            except InputError as error:
+                self._bridge.call(_bound(self._refuse, error))
+            else:
+                self._bridge.call(_bound(self.chosen.emit, name))
+
+        self._add(work)
+
+    def _on_import_asked(self) -> None:
+        text = self._translator.text
+        name, _ = QFileDialog.getOpenFileName(None, text("menu.avatar.import"), "", text("menu.avatar.filter"))
+        if name:
+            self.take_in(Path(name))
 
     def _on_folder_asked(self) -> None:
         folder = self.library.user

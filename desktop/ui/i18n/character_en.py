@@ -3,6 +3,8 @@
 TEXTS: dict[str, str] = {
     "controls.name": "Controls",
     "menu.avatar": "Character",
+    "menu.avatar.import": "Import a character…",
+    "menu.avatar.filter": "Characters (*.zip)",
     "menu.avatar.folder": "Folder of your characters…",
     "menu.avatar.broken": "{name} (can't be shown)",
     "menu.companion": "Companion mode",

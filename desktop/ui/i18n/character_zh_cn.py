@@ -3,6 +3,8 @@
 TEXTS: dict[str, str] = {
     "controls.name": "控制栏",
     "menu.avatar": "角色",
+    "menu.avatar.import": "导入角色…",
+    "menu.avatar.filter": "角色 (*.zip)",
     "menu.avatar.folder": "我的角色文件夹…",
     "menu.avatar.broken": "{name}（无法显示）",
     "menu.companion": "桌面伙伴模式",
