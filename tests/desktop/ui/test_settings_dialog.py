@@ -22,6 +22,7 @@ from desktop.settings_service import DeviceChoice, DeviceChoices, InstallStep, S
 from desktop.ui.i18n.translator import CATALOGUES, LANGUAGES
 from desktop.ui.panels import Panels
 from desktop.ui.settings.dialog import SettingsDialog
+from desktop.ui.settings.editors import NumberBox
 from desktop.ui.settings.groups import GROUPS, KEY
 from orchestrator.contracts.errors import InputError
 
@@ -280,3 +281,25 @@ def test_the_key_opens_the_dialog(opened: Callable[..., Opened]) -> None:
     one.qtbot.waitUntil(one.window.isActiveWindow)
     QTest.keyClick(one.window, Qt.Key.Key_Comma, Qt.KeyboardModifier.ControlModifier)
     assert one.dialog.isVisible()
+
+
+def test_a_number_set_by_hand_goes_before_the_dial_and_can_go_back(opened: Callable[..., Opened]) -> None:
+    one = opened()
+    door = Door()
+    one.service.attach(door)
+    one.open("numbers")
+    box = one.child("ears_endpoint.end_silence_s", NumberBox)
+    before = box.value()
+    box.setFocus()
+    box.selectAll()
+    QTest.keyClicks(box, "2.5")
+    QTest.keyClick(box, Qt.Key.Key_Return)
+    one.qtbot.waitUntil(lambda: one.saved().ears == (("endpoint.end_silence_s", 2.5),))
+    assert door.applied == ["ears"], "the ears take it over while they listen"
+    assert one.dialog.rows["ears"].status() == ""
+    QTest.mouseClick(one.child("ears_reset_endpoint.end_silence_s", QPushButton), Qt.MouseButton.LeftButton)
+    one.qtbot.waitUntil(lambda: one.saved().ears == ())
+    assert box.value() == before
+    QTest.keyClick(one.child("ears_echo.noise_suppression", QCheckBox), Qt.Key.Key_Space)
+    one.qtbot.waitUntil(lambda: "restart" in one.dialog.rows["ears"].status())
+    assert one.saved().ears == (("echo.noise_suppression", 0.0),)
