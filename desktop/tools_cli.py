@@ -44,14 +44,21 @@ def devices_main(argv: list[str]) -> int:
 def say_main(argv: list[str]) -> int:
     """Speak a text through the loudspeaker, or into a file."""
     parser = argparse.ArgumentParser(prog="mynah say", description="Speak a text.")
-    parser.add_argument("text", nargs="+", help="what to say")
+    parser.add_argument("text", nargs="*", help="what to say")
+    parser.add_argument("--voices", action="store_true", help="list the installed voices instead")
     parser.add_argument("--out", type=Path, metavar="WAV", help="write a sound file instead of playing")
     add_common_options(parser)
     args = parser.parse_args(argv)
     options = run_options(args, strict=True)
     from audio.tts.voice import spoken_language
-    from desktop.sound_models import load_voices
+    from desktop.sound_models import installed_voices, load_voices
 
+    if args.voices:
+        store = ModelStore()
+        for name in installed_voices(store):
+            mark = "*" if name == options.settings.voice else " "
+            print(f" {mark} {name}  ({', '.join(store.catalogue.models[name].languages)})")
+        return 0
     text = " ".join(args.text).strip()
     if not text:
         raise InputError("text_missing", "there is nothing to say")
