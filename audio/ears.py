@@ -43,7 +43,7 @@ from orchestrator.contracts.events import (
 from orchestrator.contracts.ids import GenerationId, IdFactory, UtteranceId
 from orchestrator.contracts.lanes import InterruptReason
 from orchestrator.contracts.ports import EventSink
-from orchestrator.speech.turn_text import Ending, asks_in_chinese, ending_of, is_short_answer
+from orchestrator.speech.turn_text import Ending, is_short_answer, judged_ending
 
 SOURCE = "ears"
 _COMMANDS = 256
@@ -428,9 +428,7 @@ class Ears:
             return Ending.HOLD
         if self._is_short_answer_due and is_short_answer(text):
             return Ending.ANSWER
-        ending = ending_of(text)
-        is_sure = end_chance is None or end_chance >= self._config.endpoint.sure_end_chance or asks_in_chinese(text)
-        return Ending.UNSURE if ending is Ending.CLOSED and not is_sure else ending
+        return judged_ending(text, end_chance, sure_end_chance=self._config.endpoint.sure_end_chance)
 
     def _do_phrase(self, text: str, utterance_id: UtteranceId | None) -> None:
         utterance = self._utterance

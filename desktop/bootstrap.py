@@ -212,6 +212,7 @@ class Assembly:
             load_policy=self._load_policy,
             page_opener=SystemBrowser(),
             may_speculate=settings.answer_ahead,
+            attention_window_s=settings.attention_s if settings.attention == "addressed" else None,
             on_expected=lambda kind: self.engine.ears.expect_short_answer(kind in _SHORT_ANSWERS),
             context_sources=() if timing.is_inline else context_sources(settings, clock),
         )

@@ -22,6 +22,7 @@ from orchestrator.contracts.commands import (
     Quit,
     Reload,
     SendText,
+    SetAsleep,
     Stop,
     UpdateContext,
 )
@@ -102,6 +103,7 @@ _PARSERS: Mapping[str, Callable[[Mapping[str, Any]], Command]] = {
     "stop": lambda _: Stop(by="button"),
     "ptt_down": lambda _: PushToTalk(down=True),
     "ptt_up": lambda _: PushToTalk(down=False),
+    "sleep": lambda d: SetAsleep(on=_flag(d, "on")),
     "mute_mic": lambda d: MuteMicrophone(on=_flag(d, "on")),
     "mute_voice": lambda d: MuteVoice(on=_flag(d, "on")),
     "notify": _notify,

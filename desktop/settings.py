@@ -79,7 +79,7 @@ class Settings:
         choices=("always", "addressed"),
     )
     attention_s: float = _setting(20.0, "number", "how long after an exchange it needs no name", minimum=3, maximum=600)
-    whisper: str = _setting("whisper-base", "text", "recogniser: a model's name or folder")
+    whisper: str = _setting("whisper-base", "text", "recogniser: a model's name or folder, or URL#model of a server")
     whisper_partial: str = _setting(
         "whisper-tiny.en", "text", "recogniser of English while the user speaks: a model's name or folder"
     )

@@ -258,7 +258,7 @@ class SettingsService:
 
     def _apply(self, name: str, value: Any, door: LiveDoor | None) -> Change:
         try:
-            if name in MODELS and not (name == "voice" and is_voice_server(value)):
+            if name in MODELS and not (name in ("voice", "whisper") and is_voice_server(value)):
                 self._make_store().path(value)
             if door is not None:
                 door.apply(name, replace(self._settings, **self._changes(name, value)))

@@ -17,6 +17,7 @@ from desktop.key_vault import SystemKeyVault
 from desktop.models import ModelStore
 from desktop.paths import cache_dir
 from desktop.settings import Settings, is_voice_server
+from desktop.speech_server import is_speech_server, speech_server
 from desktop.voice_parts import parted_voice
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import MynahError
@@ -30,7 +31,12 @@ _SERVER_MODEL, _SERVER_VOICE = "tts-1", "alloy"
 
 
 def load_final(settings: Settings, store: ModelStore, clock: Clock) -> SpeechRecogniser:
-    """Load the recogniser of finished utterances. Raises `InputError` model_missing or model_broken."""
+    """Load the recogniser of finished utterances: a model's name or folder, or `URL#model` of a server.
+
+    Raises `InputError` model_missing or model_broken.
+    """
+    if is_speech_server(settings.whisper):
+        return speech_server(settings.whisper, clock)
     return WhisperAdapter(store.path(settings.whisper), clock=clock, cpu_threads=2, cache_dir=cache_dir() / "silence")
 
 

@@ -21,6 +21,7 @@ from orchestrator.contracts.commands import (
     PostExternalEvent,
     Reload,
     SendText,
+    SetAsleep,
     Stop,
     UpdateContext,
 )
@@ -43,6 +44,7 @@ from orchestrator.contracts.ids import GenerationId, IdFactory
 from orchestrator.contracts.lanes import InterruptReason
 from orchestrator.contracts.ports import PageOpener, SpeechPort, ViewSink
 from orchestrator.contracts.views import DeviceView, NoticeView, StateView
+from orchestrator.dialogue.attention import AttentionSettings
 from orchestrator.dialogue.conversation import Conversation
 from orchestrator.dialogue.heard import HeardLedger
 from orchestrator.dialogue.history import History
@@ -113,6 +115,7 @@ class CoreParts:
     context_sources: Sequence[ContextSource] = ()
     warm_brain: Callable[[Brain], Awaitable[None]] | None = None
     may_speculate: bool = True
+    attention_window_s: float | None = None
     on_expected: Callable[[str | None], None] = lambda expected: None
 
 
@@ -184,6 +187,7 @@ class Core:
             book=parts.policy.book(parts.names),
             times=parts.policy.times,
             may_speculate=self._may_speculate,
+            attention=AttentionSettings(window_s=parts.attention_window_s, names=parts.names),
         )
         self._gate = NotificationGate(
             bus=bus,
@@ -304,6 +308,8 @@ class Core:
                 self._post(ObjectFocused(object=command.object), "control")
             case Reload():
                 self.reload()
+            case SetAsleep():
+                self.conversation.attention.set_asleep(command.on, because="command")
             case NewSession():
                 self._spawn(self._new_session(), "new-session")
             case _:

@@ -35,6 +35,10 @@ _TOKENS_BASE = 20
 _TOKENS_PER_S = 10
 """A limit that no true text reaches (a Chinese character takes up to two tokens) but that ends a loop early."""
 
+_PARTIAL_TOKENS_BASE = 8
+_PARTIAL_TOKENS_PER_S = 8
+"""Cut-off words make the decoder loop more often; a partial that does is not worth what the final has to wait for it."""
+
 _RUNNER_UP_RATIO = 0.05
 _SURE_LOGPROB = -0.3
 _LANGUAGE_WEIGHT = 0.2
@@ -153,7 +157,7 @@ class WhisperAdapter:
     ) -> Transcription:
         short, tail = self._encode_short(audio)
         chances = self._detect(short, languages)
-        result = self._decode(tail, audio, chances[0][0], hotwords, context="short")
+        result = self._decode(tail, audio, chances[0][0], hotwords, context="short", is_final=final)
         if not final:
             return result
         if _is_doubtful(result, chances):
@@ -203,14 +207,22 @@ class WhisperAdapter:
         return self._tokenizers[language]
 
     def _decode(
-        self, states: Any, audio: Samples, language: str, hotwords: Sequence[str], *, context: str
+        self,
+        states: Any,
+        audio: Samples,
+        language: str,
+        hotwords: Sequence[str],
+        *,
+        context: str,
+        is_final: bool = True,
     ) -> Transcription:
         tokenizer, suppressed = self._tokenizer(language)
         audio_s = len(audio) / SAMPLE_RATE_HZ
         prompt = self._whisper.get_prompt(
             tokenizer, [], without_timestamps=True, hotwords=", ".join(hotwords) if hotwords else None
         )
-        wanted = int(_TOKENS_BASE + _TOKENS_PER_S * audio_s)
+        base, per_s = (_TOKENS_BASE, _TOKENS_PER_S) if is_final else (_PARTIAL_TOKENS_BASE, _PARTIAL_TOKENS_PER_S)
+        wanted = int(base + per_s * audio_s)
         limit = min(wanted, _CONTEXT_TOKENS // 2, _CONTEXT_TOKENS - len(prompt))
         result = self._whisper.model.generate(
             states,

@@ -52,6 +52,13 @@ class MuteVoice(Command):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetAsleep(Command):
+    """Let the character sleep, so that only its name (or this command) wakes it, or wake it."""
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Notify(Command):
     """Say something when there is room for it."""
 

@@ -146,6 +146,7 @@ class Conversation:
         for timer in (self._resume_timer, self._silence_timer):
             self._disarm(timer)
         self._line.close()
+        self.attention.close()
 
     def refresh(self) -> None:
         """Tell the window and the bus the character's state if it has changed."""

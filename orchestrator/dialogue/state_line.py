@@ -1,4 +1,4 @@
-"""The one state of the character: idle, listening, thinking, speaking or interrupted."""
+"""The one state of the character: idle, listening, thinking, speaking, interrupted or asleep."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class StateLine:
         turns: TurnLoop,
         utterances: Utterances,
         audible: Callable[[], GenerationId | None],
+        is_asleep: Callable[[], bool] = lambda: False,
     ) -> None:
         """Begin without a state; the first `refresh` tells one."""
         self._bus = bus
@@ -36,6 +37,7 @@ class StateLine:
         self._turns = turns
         self._utterances = utterances
         self._audible = audible
+        self._is_asleep = is_asleep
         self._state = ""
         self._thinking_timer: asyncio.TimerHandle | None = None
 
@@ -59,6 +61,8 @@ class StateLine:
     def _work_out(self, active: Generation | None) -> str:
         if active is not None and active.state is GenerationState.SUSPENDED and active.sounded:
             return "interrupted"
+        if active is None and self._is_asleep():
+            return "asleep"
         if self._utterances.is_user_speaking:
             return "listening"
         if active is not None:

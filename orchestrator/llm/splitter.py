@@ -30,14 +30,23 @@ _CLOSERS = "\"'”’」』）)]】》"
 _CLAUSE_WIDE = "，、：；—"
 _CLAUSE_LATIN = ",;:–—"
 _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
-_CONJUNCTIONS = ("and", "but", "because", "so", "which", "that", "or", "while", "when", "if", "although")
+# A first piece without punctuation may end before one of these: speakers take a breath there, too.
+_BREATHS = frozenset((
+    "and", "but", "because", "which", "who", "where", "while", "when", "if", "although", "since", "until", "unless",
+    "from", "into", "with", "without", "through", "during", "between", "behind", "across", "around", "against",
+))
+_WIDE_BREATHS = (
+    "但是", "因为", "所以", "而且", "如果", "然后", "虽然", "不过", "或者", "并且", "可是", "只要", "直到", "为了",
+    "除了", "以及", "还有", "同时", "其中",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitLimits:
     """Lengths in characters: one wide character (Chinese) weighs as much as `max_chars / max_wide_chars` others.
 
-    The first piece may end at a clause of `first_words` words or `first_wide_chars` wide characters.
+    The first piece may end at a clause of `first_words` words or `first_wide_chars` wide characters; without
+    punctuation, before a word that joins what follows, from `breath_words` words or `breath_wide_chars` characters on.
     """
 
     max_chars: int = 220
@@ -45,6 +54,8 @@ class SplitLimits:
     first_words: int = 3
     first_wide_chars: int = 6
     first_max_chars: int = 110
+    breath_words: int = 5
+    breath_wide_chars: int = 8
 
 
 class SentenceSplitter:
@@ -106,6 +117,8 @@ class SentenceSplitter:
                 cut = self._sentence_end(at, is_final)
             elif char in _CLAUSE_WIDE or char in _CLAUSE_LATIN:
                 cut = self._clause(at, is_final)
+            elif self._is_first:
+                cut = self._breath(at, is_final)
         if cut is None:
             return None
         if cut:
@@ -132,6 +145,33 @@ class SentenceSplitter:
             self._is_in_word = False
         if char == " " and self._has_sound:
             self._space_end = at + 1
+
+    def _breath(self, at: int, is_final: bool) -> int | None:
+        """Look whether the first piece can end before the word or character at `at`; None if more text is needed."""
+        text, limits = self._buffer, self._limits
+        if is_wide(text[at]):
+            if self._words or self._wide < limits.breath_wide_chars:
+                return 0
+            ahead = text[at : at + 2]
+            is_open = len(text) < at + 4 and not is_final
+            if is_open and any(word.startswith(ahead) for word in _WIDE_BREATHS):
+                return None
+            return at if ahead in _WIDE_BREATHS and _goes_on(text[at + 2 : at + 4]) else 0
+        if self._wide or self._words < limits.breath_words or at == 0 or text[at - 1] != " " or not text[at].isalpha():
+            return 0
+        end = at
+        while end < len(text) and text[end].isalpha():
+            end += 1
+        word = text[at:end]
+        if end == len(text) and not is_final:
+            return None if any(known.startswith(word) for known in _BREATHS) else 0
+        if word not in _BREATHS or text[end : end + 1] != " ":
+            return 0
+        following = text[end + 1 :].split(" ", 1)
+        if len(following) == 1 and not is_final:
+            return None
+        # What follows must be more than one word, or the rest would sound chopped off.
+        return at if len(following) == 2 and _goes_on(following[0]) else 0
 
     def _overflow(self) -> int:
         """Return where to cut a piece that has become too long; 0 while it has not."""
@@ -224,6 +264,11 @@ class SentenceSplitter:
             return cut
         self._clause_end = cut
         return 0
+
+
+def _goes_on(text: str) -> bool:
+    """Whether the words `text` end neither a sentence nor a clause."""
+    return bool(text) and not any(char in _LATIN_ENDS + _WIDE_ENDS + _CLAUSE_WIDE + _CLAUSE_LATIN for char in text)
 
 
 def _with_space(text: str, end: int) -> int:

@@ -132,6 +132,16 @@ def ending_of(text: str) -> Ending:
     return _english(core, is_stopped=is_stopped, has_asked=has_asked)
 
 
+def judged_ending(text: str, end_chance: float | None, *, sure_end_chance: float) -> Ending:
+    """Return how `text`, all that was said before a pause, ends, in the light of how sure its recogniser is.
+
+    `end_chance` is how likely the recogniser found an end there, None if it can't tell.
+    """
+    ending = ending_of(text)
+    is_sure = end_chance is None or end_chance >= sure_end_chance or asks_in_chinese(text)
+    return Ending.UNSURE if ending is Ending.CLOSED and not is_sure else ending
+
+
 def _chinese(core: str, *, is_stopped: bool, has_asked: bool) -> Ending:
     tail = next((word for word in _OPEN_CHARACTERS if core.endswith(word)), None)
     if tail is not None and not has_asked:

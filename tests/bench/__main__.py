@@ -21,11 +21,13 @@ from bench.other_live import RuleSection, WindowSection
 from bench.plan import FULL, ONE, QUICK, Section, Setting, Teller
 from bench.rows import Row, markdown, table
 from bench.stimuli import Recordings
+from bench.turn_ends import TurnSection
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SECTIONS: Mapping[str, Callable[[Setting], Section]] = {
     "components": ComponentSection,
     "accuracy": AccuracySection,
+    "turns": TurnSection,
     "live": LiveSection,
     "echo": EchoSection,
     "rules": RuleSection,

@@ -6,7 +6,7 @@ import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from bench.plan import Setting
@@ -57,6 +57,8 @@ class Measured:
     early_ends: dict[str, list[bool]] = field(default_factory=lambda: defaultdict(list))
     closings: list[float] = field(default_factory=list)
     first_pcm: list[float] = field(default_factory=list)
+    speculations: Counter[str] = field(default_factory=Counter)
+    gained: list[float] = field(default_factory=list)
     own_voice_s: float = 0.0
     own_voice_cuts: int = 0
     own_voice_ducks: int = 0
@@ -84,6 +86,7 @@ class LiveSection:
         folder = self._set.folder / self.name
         folder.mkdir()
         with SoundRig() as rig, ScriptedLlm(default=story) as llm:
+            self._llm = llm
             self._prepare(rig)
             room = Room(rig=rig, folder=folder, keep=None if self._set.keep is None else self._set.keep / self.name)
             self._set.tell.say("starting the program (no window, scripted endpoint)")
@@ -103,6 +106,14 @@ class LiveSection:
         plan = self._set.plan
         for stimulus in self._utterances(plan.replies, longest_s=4.5):
             self._ask(room, talk, stimulus, "scripted")
+        usual, slow = (
+            self._llm.default,
+            Answer(text=_STORY, first_token_s=FIRST_TOKEN_S, tokens_per_s=SLOW_TOKENS_PER_S),
+        )
+        self._llm.default = slow
+        for stimulus in self._utterances(max(1, plan.replies // 2), longest_s=4.5):
+            self._ask(room, talk, stimulus, "slow")
+        self._llm.default = usual
         for stimulus in self._utterances(plan.interruptions, longest_s=4.5):
             self._interrupt(room, talk, stimulus, "no echo")
         for stimulus in self._disturbances():
@@ -232,10 +243,19 @@ class LiveSection:
     def _note_transcript(self, talk: Talk, mark: int, heard: Heard, stimulus: Stimulus) -> None:
         finals = [r for r in talk.since("input:transcript", mark) if r["payload"]["final"]]
         if finals and stimulus.seconds <= 5.0:
-            self.found.transcripts[stimulus.language].append(1000 * (finals[-1]["t"] - heard.end_at_s))
+            # Known is what was told provisionally in the same words; as the final one it waits for the end of the turn.
+            text = finals[-1]["payload"]["text"]
+            told = [r for r in talk.since("input:transcript", mark) if r["payload"].get("provisional")]
+            known = next((r for r in reversed(told) if r["payload"]["text"] == text), finals[-1])
+            self.found.transcripts[stimulus.language].append(1000 * (known["t"] - heard.end_at_s))
 
     def _read_events(self, talk: Talk, llm: ScriptedLlm) -> None:
         """Take from the events what only they know."""
+        for record in talk.program.of("speculation:state"):
+            payload = record["payload"]
+            self.found.speculations[payload["state"]] += 1
+            if payload["state"] == "confirmed":
+                self.found.gained.append(1000 * payload["gained_s"])
         seen: set[str] = set()
         for record in talk.program.of("tts:first_pcm"):
             generation = record.get("generationId")
@@ -313,13 +333,20 @@ class LiveSection:
         budget = Budget(p50=750, p95_over_p50=1.6)
         for language, title in LANGUAGES.items():
             replies = self.found.replies[f"scripted {language}"]
-            condition = f"scripted endpoint, 100 ms first token, {title}"
+            condition = f"scripted endpoint, 100 ms first token, {TOKENS_PER_S:g} tokens/s, {title}"
             rows.append(_live("end of speech → first audible reply", condition, replies, budget))
+            condition = f"slow scripted endpoint, 100 ms first token, {SLOW_TOKENS_PER_S:g} tokens/s, {title}"
+            slow = self.found.replies[f"slow {language}"]
+            rows.append(_live("end of speech → first audible reply", condition, slow, None))
+        counts = self.found.speculations
+        told = f"begun {counts['started']}, confirmed {counts['confirmed']}, thrown away {counts['discarded']}"
+        gained = _component("answers made ahead: time gained", "all turns", self.found.gained, None, "recorded")
+        rows.append(replace(gained, note=told if counts else ""))
         condition = "scripted endpoint, the turn that interrupted"
         rows.append(_live("end of speech → first audible reply", condition, self.found.after_cut, None))
         for language, title in LANGUAGES.items():
             times = self.found.transcripts[language]
-            condition = f"≤ 5 s, {title}"
+            condition = f"≤ 5 s, when it is known, {title}"
             rows.append(_component("end of speech → final transcript", condition, times, Budget(p50=400), "recorded"))
         pcm = self.found.first_pcm
         rows.append(_component("first clause → first PCM", "in the running program", pcm, Budget(p50=120), "synthetic"))

@@ -26,6 +26,7 @@ class Plan:
     noises: int
     backchannels: int
     pauses: int
+    turn_ends: int
     rule_replies: int
     local_replies: int
     own_voice_s: float
@@ -40,6 +41,7 @@ FULL = Plan(
     noises=24,
     backchannels=12,
     pauses=10,
+    turn_ends=60,
     rule_replies=8,
     local_replies=8,
     own_voice_s=60.0,
@@ -53,6 +55,7 @@ QUICK = Plan(
     noises=4,
     backchannels=2,
     pauses=1,
+    turn_ends=8,
     rule_replies=2,
     local_replies=2,
     own_voice_s=8.0,
@@ -66,6 +69,7 @@ ONE = Plan(
     noises=1,
     backchannels=1,
     pauses=1,
+    turn_ends=1,
     rule_replies=1,
     local_replies=1,
     own_voice_s=2.0,
