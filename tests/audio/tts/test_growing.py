@@ -178,7 +178,7 @@ def test_pauses_follow_the_setting_while_it_talks():
     rig = Rig(cost_s=0.1)
     for text in ("one two three.", "four.", "five."):
         rig.say(text)
-    rig.run(0.1)
+    rig.run(0.02)
     rig.speech.set_pauses(Pauses().scaled(3.0))
     assert holes(rig.run(5.0))[-1] == pytest.approx(0.6 * RATE, abs=2)
 
