@@ -47,7 +47,7 @@ def test_a_confirmed_answer_sounds_at_once(rig: ConversationRig, text: str) -> N
     assert rig.until(rig.is_quiet)
     assert states(rig) == [("started", None), ("confirmed", None)]
     confirmed = rig.payloads("speculation:state")[-1]
-    assert 0.0 <= confirmed["first_piece_s"] <= confirmed["gained_s"] + 1e-6 <= 0.3
+    assert 0.0 <= confirmed["firstPiece_s"] <= confirmed["gained_s"] + 1e-6 <= 0.3
     assert rig.payloads("output:first_sound")[0]["at_s"] - ended_s <= 0.06
     assert rig.voice.calls == len(rig.intents) == 2, "each sentence is synthesised once"
     assert [entry["role"] for entry in rig.stored()] == ["user", "assistant"]
