@@ -37,7 +37,7 @@ _TOKENS_PER_S = 10
 
 _PARTIAL_TOKENS_BASE = 8
 _PARTIAL_TOKENS_PER_S = 8
-"""Cut-off words make the decoder loop more often; a partial that does is not worth what the final has to wait for it."""
+"""Cut-off words make the decoder loop more often, and a final has to wait for a partial that does."""
 
 _RUNNER_UP_RATIO = 0.05
 _SURE_LOGPROB = -0.3

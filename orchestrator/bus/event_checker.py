@@ -180,7 +180,22 @@ class EventChecker:
     def _on_llm_end(self, record: Record, payload: Record) -> None:
         self._calls[str(payload.get("callId"))] -= 1
 
+    def _forbid_speculative(self, record: Record, what: str) -> None:
+        generation = self._generations.get(str(record.get("generationId")))
+        if generation is not None and generation.is_speculative:
+            self._say(record, f"{what} of a speculative generation")
+
+    def _on_flow_command(self, record: Record, payload: Record) -> None:
+        self._forbid_speculative(record, "a command")
+
+    def _on_flow_slot(self, record: Record, payload: Record) -> None:
+        self._forbid_speculative(record, "a slot")
+
+    def _on_turn_commit(self, record: Record, payload: Record) -> None:
+        self._forbid_speculative(record, "a stored turn")
+
     def _on_history_commit(self, record: Record, payload: Record) -> None:
+        self._forbid_speculative(record, "a stored message")
         generation = self._generations.get(str(record.get("generationId")))
         if payload.get("role") != "assistant" or generation is None:
             return
@@ -206,6 +221,7 @@ class EventChecker:
 
     def _on_intent_state(self, record: Record, payload: Record) -> None:
         intent_id, state = str(record.get("intentId")), str(payload.get("state"))
+        self._forbid_speculative(record, "an intent")
         states = self._intents[intent_id]
         if states and states[-1] in ("played", "dropped"):
             self._say(record, f"intent {intent_id} goes on ({state}) after {states[-1]}")

@@ -242,7 +242,7 @@ def _smart_s(heard: Heard, chance: float) -> float:
 
 def _ended_after(ending: Ending, decode_s: float, config: EndpointConfig) -> float:
     endpointer = Endpointer(config, VadConfig())
-    now_s = 0.0
+    now_s: float = 0.0
     is_told = False
     while now_s < 20.0:
         is_voiced = now_s < 10 * _WINDOW_S

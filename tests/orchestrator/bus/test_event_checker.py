@@ -105,6 +105,20 @@ def a_late_model_call(records: list[Record]) -> None:
     _append(records, first(records, "llm:call"), generationId=_stale(records))
 
 
+@spoil("of a speculative generation")
+def what_leaves_a_speculative_answer(records: list[Record]) -> None:
+    for record in records:
+        if record["type"] == "generation:state":
+            record["payload"]["speculative"] = True
+
+
+@spoil("of a speculative generation")
+def what_leaves_a_speculative_answer(records: list[Record]) -> None:
+    for record in records:
+        if record["type"] == "generation:state":
+            record["payload"]["speculative"] = True
+
+
 @spoil("a used tool result")
 def a_late_result_used(records: list[Record]) -> None:
     records[first(records, "tool:result")]["payload"]["disposition"] = "used"

@@ -6,12 +6,13 @@ from orchestrator.speech.turn_text import Ending, ending_of, is_short_answer
 
 FINISHED = (
     "What time is it?", "Turn on the light.", "Tell me about the sea.", "What is it for?", "Yes, I'd love some tea.",
-    "今天天气怎么样？", "明天早上八点提醒我。", "给我讲个故事吧。", "我想去北京玩。", "好的", "Yes.", "12",
+    "今天天气怎么样？", "明天早上八点提醒我。", "给我讲个故事吧。", "我想去北京玩。",
+    "好的", "Yes.", "12",
 )  # fmt: skip
 UNFINISHED = (
     "I would like to", "I would like to.", "Remind me at nine and", "Remind me at nine,", "Because", "I went to the.",
-    "Um", "The thing is, I want to", "Can you tell me the", "my friend and I", "Well...", "How about",
-    "提醒我买牛奶，", "我想去北京，因为", "然后", "那个", "我想问一下关于", "嗯", "如果明天下雨的话", "我觉得", "我昨天和",
+    "Um", "嗯", "The thing is, I want to", "Can you tell me the", "my friend and I", "Well...", "How about",
+    "提醒我买牛奶，", "我想去北京，因为", "然后", "那个", "我想问一下关于", "如果明天下雨的话", "我觉得", "我昨天和",
 )  # fmt: skip
 
 
