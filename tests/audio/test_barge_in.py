@@ -15,6 +15,8 @@ class Stream:
     def __init__(self, config: BargeInConfig | None = None, output: Output = Output.INTERRUPTIBLE) -> None:
         self.barge_in = BargeIn(config or BargeInConfig(), VadConfig())
         self.output = output
+        self.over_echo_db: float | None = None
+        self.leak_db: float | None = None
         self.residual_db: float | None = None
         self.is_warm = True
         self.windows = 0
@@ -36,6 +38,8 @@ class Stream:
                     end_s=self.now_s,
                     probability=PROBABILITY[each],
                     residual_db=self.residual_db,
+                    over_echo_db=self.over_echo_db,
+                    leak_db=self.leak_db,
                     is_warm=self.is_warm,
                 )
             )
@@ -165,6 +169,26 @@ def test_a_lowered_voice_comes_back_although_the_output_fell_silent() -> None:
 def test_the_gate_knows_the_far_end(residual_db: float | None, is_warm: bool, actions: list[str]) -> None:
     stream = Stream()
     stream.residual_db, stream.is_warm = residual_db, is_warm
+    assert stream.feed("#" * 20).names() == actions
+
+
+@pytest.mark.parametrize(
+    ("over_echo_db", "leak_db", "actions"),
+    [
+        (-9.0, None, []),  # how much leaks through is not known yet
+        (-7.0, None, ["duck", "cut"]),
+        (-9.0, -30.0, ["duck", "cut"]),  # little leaks through
+        (-11.0, -30.0, []),
+        (-9.0, -14.0, []),  # a hall: what is left of the echo is loud
+        (-6.0, -14.0, ["duck", "cut"]),
+        (1.0, 20.0, ["duck", "cut"]),  # whatever leaks, a voice over the echo is the user's
+    ],
+)
+def test_the_gate_knows_how_much_of_the_echo_is_usually_left(
+    over_echo_db: float, leak_db: float | None, actions: list[str]
+) -> None:
+    stream = Stream()
+    stream.residual_db, stream.over_echo_db, stream.leak_db = -5.0, over_echo_db, leak_db
     assert stream.feed("#" * 20).names() == actions
 
 
