@@ -29,7 +29,7 @@ from desktop.ui.frames import FrameTicker
 from desktop.ui.i18n import Translator
 from desktop.ui.microphone import MicrophoneSign
 from desktop.ui.subtitles.widget import SubtitleWidget
-from desktop.ui.theme import GRID_PX, Theme, stylesheet
+from desktop.ui.theme import GRID_PX, Theme, font_scale, stylesheet
 
 _STEP_PX = 5 * GRID_PX
 _BUBBLE_PX = 14 * GRID_PX
@@ -109,7 +109,7 @@ class CompanionWindow(QWidget):
         self.subtitles = SubtitleWidget(
             bridge, theme, translator, is_motion_reduced=is_motion_reduced, is_floating=True
         )
-        self.subtitles.set_size(_SUBTITLE_PX)
+        self.subtitles.set_size(round(_SUBTITLE_PX * font_scale()))
         self.microphone = MicrophoneSign(theme, translator, is_compact=True)
         self.microphone.setObjectName("companionMicrophone")
         self.mute = make_button("companionMuteButton", is_icon=True)
@@ -319,6 +319,7 @@ class CompanionWindow(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """Begin to paint frames."""
         super().showEvent(event)
+        self.setFocus(Qt.FocusReason.OtherFocusReason)
         self.bubble.setVisible(bool(self.subtitles.model.blocks))
         self._ticker.start()
 

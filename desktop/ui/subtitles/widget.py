@@ -38,6 +38,7 @@ from orchestrator.contracts.views import (
 
 _GUTTER_PX = 9 * GRID_PX
 """Room for the speaker's name, at letters of normal size."""
+_NARROW_GUTTER_PX = 7 * GRID_PX
 _COLUMN_PX = 88 * GRID_PX
 _BLOCK_GAP_PX = 1.5 * GRID_PX
 _SCROLL_TAU_S = 0.09
@@ -75,7 +76,7 @@ class SubtitleWidget(QWidget):
         self.model = SubtitleModel()
         self._layouts: dict[int, BlockLayout] = {}
         self._size_px = TYPE.subtitle_px
-        self._gutter = round(_GUTTER_PX * font_scale())
+        self._gutter = round((_NARROW_GUTTER_PX if is_floating else _GUTTER_PX) * font_scale())
         self._family: str | None = None
         self._is_high_contrast = False
         self._offset = 0.0
