@@ -221,6 +221,9 @@ class Ears:
         is_deaf = self._duplex.is_half and (
             output is not Output.SILENT or frame.echo.is_far_active or now_s - self._last_output_s < self._duplex.tail_s
         )
+        # Over an echo a fragment may be its rest: there an utterance begins with the cut.
+        is_over_echo = output is Output.INTERRUPTIBLE and frame.echo.is_far_active
+        self._endpointer.is_listening = self._is_hands_free and not is_over_echo
         for window in frame.windows:
             probability = self._barge_in.window(
                 Evidence(

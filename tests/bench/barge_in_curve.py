@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from bench.__main__ import _recordings
-from bench.own_voice import ECHO_DB, LOUD_DB, QUIET_DB, character_speech
+from bench.own_voice import ECHO_DB, LOUD_DB, QUIET_DB, character_speech, clear_utterances
 from bench.plan import Teller
 from bench.rows import percentile
 from bench.scorer import voiced_span
@@ -80,7 +80,7 @@ def sounds(recordings: Recordings, *, each: int, seed: int) -> list[Sound]:
     """Return users and disturbances, `each` of a kind."""
     found = []
     for language in ("en", "zh"):
-        names = recordings.utterances(language, shortest_s=1.2, longest_s=6.0)[: 2 * each]
+        names = clear_utterances(recordings, language)[: 2 * each]
         for level_db, loudness in ((LOUD_DB, "loud"), (QUIET_DB, "quiet")):
             for name in names:
                 stimulus = recordings.load(name, longest_s=1.6)

@@ -14,6 +14,7 @@ import numpy as np
 from bench.scorer import voiced_span
 from bench.stimuli import Recordings
 from rigs.acoustics import Path, Place, image_source_response
+from rigs.ears_rig import energy_onset_s
 from rigs.loudspeaker_rig import Happened, LoudspeakerRig, Said, Tap, first_s
 
 from audio.ears_config import EarsConfig
@@ -27,6 +28,8 @@ _BEFORE_S = 1.0
 _LONGEST_S = 2.0
 _USER_EVERY_S = 9.0
 _REACTION_S = 1.5
+_CLEAR_S = 0.15
+_BACK_S = 0.2
 _SAID = (
     "Once upon a time there was a small bird that could repeat everything it heard.",
     "The wind was strong, so it had to rest twice.",
@@ -80,6 +83,7 @@ class Found:
     half_duplex: int = 0
     users: int = 0
     unnoticed: list[str] = field(default_factory=list)
+    own: list[str] = field(default_factory=list)
     down_s: dict[str, list[float]] = field(default_factory=dict)
     silent_s: dict[str, list[float]] = field(default_factory=dict)
 
@@ -99,6 +103,20 @@ def character_speech(voice: FilePath, sentences: int = len(_SAID)) -> list[Sampl
     synthesiser = PiperSynthesiser(voice, seed=3)
     said = [synthesiser.synthesise(text, language="en") for text in _SAID[:sentences]]
     return [resample(np.asarray(each.pcm, np.float32), each.rate_hz, OUT_RATE_HZ) for each in said]
+
+
+def clear_utterances(recordings: Recordings, language: str) -> list[str]:
+    """Return recordings whose onset is beyond doubt: two measures of it agree.
+
+    A recording that begins with the rest of another sentence or with breath has no moment to count from.
+    """
+    found = []
+    for name in recordings.utterances(language, shortest_s=1.2, longest_s=6.0):
+        samples = recordings.load(name, longest_s=_LONGEST_S).samples
+        by_noise_s = voiced_span(samples, MIC_RATE_HZ).begin_s
+        if abs(by_noise_s - energy_onset_s(samples, MIC_RATE_HZ)) <= _CLEAR_S:
+            found.append(name)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,9 +193,7 @@ class OwnVoice:
         )
 
     def _said(self, begin_s: float, length_s: float, user_db: float, number: int) -> list[_User]:
-        names = {
-            language: self.recordings.utterances(language, shortest_s=1.2, longest_s=6.0) for language in ("en", "zh")
-        }
+        names = {language: clear_utterances(self.recordings, language) for language in ("en", "zh")}
         chance = np.random.default_rng(number)
         found: list[_User] = []
         at_s = begin_s + 2.5
@@ -198,8 +214,10 @@ class OwnVoice:
 
     def _judge(self, scene: Scene, happened: Sequence[Happened], said: Sequence[_User], found: Found) -> None:
         def is_own(event: Happened) -> bool:
-            return not any(user.onset_s - 0.1 <= event.at_s <= user.end_s + _REACTION_S for user in said)
+            # An onset is dated back to where the sound began, which may be breath before the word.
+            return not any(user.at_s - _BACK_S <= event.at_s <= user.end_s + _REACTION_S for user in said)
 
+        found.own += [f"{each.what} at {each.at_s:.2f} s, {scene.name}" for each in happened if is_own(each)]
         own = [event.what for event in happened if is_own(event)]
         found.own_cuts += own.count("interrupt")
         found.own_utterances += own.count("onset")
