@@ -171,7 +171,7 @@ def test_words_cancel_and_are_answered(tmp_path: Path, recording: Recording) -> 
     heard = converse(tmp_path, {ASK_S: question(recording), 6.0: words}, length_s=12.0, llm=TopicLlm(ANSWERS))
     assert heard.verdicts() == [("cancel", "words")]
     assert "天气" in heard.llm.asked[-1]
-    assert_answered_anew(heard, 6.6)
+    assert_answered_anew(heard, 6.8)
 
 
 PAUSES = [("en_card_001", "Hold on.", "en"), ("zh_sc_TV-1", "哎，等一下。", "zh")]
