@@ -140,8 +140,8 @@ class Assembly:
     ) -> None:
         """Build everything; nothing runs yet. Raises `MynahError` for what can't be built."""
         self.options = options
-        self.must_answer = must_answer
         self.settings = options.settings
+        self.must_answer = must_answer
         self.timing = timing
         self.models = models
         settings = options.settings
@@ -229,13 +229,6 @@ class Assembly:
         """Show the user what does not work while the rest goes on."""
         self._parts.views.show(NoticeView(code=error.code, text=error.message, severity="error"))
 
-    def release_data(self) -> None:
-        """Let another program have the data folder."""
-        self._data_lock.release()
-
-    def make_core(self) -> Core:
-        """Build the core; on its own loop's thread."""
-        self.core = Core(self._parts, self.bus, self.generations)
     def use(self, settings: Settings) -> None:
         """Take settings over that count from the next answer on: languages, and what is said of the model. Any thread.
 
@@ -244,6 +237,13 @@ class Assembly:
         self.settings = settings
         self.brains.use(settings)
 
+    def release_data(self) -> None:
+        """Let another program have the data folder."""
+        self._data_lock.release()
+
+    def make_core(self) -> Core:
+        """Build the core; on its own loop's thread."""
+        self.core = Core(self._parts, self.bus, self.generations)
         return self.core
 
     def on_quit(self, call: Callable[[], None]) -> None:
@@ -380,6 +380,10 @@ class RunningProgram:
             return False
         return self.assembly.carry_out(command, self._thread.submit)
 
+    def run_on_core(self, work: Callable[[], Awaitable[object]]) -> object:
+        """Run `work` on the core loop and wait for it. Not from the core's thread."""
+        return self._thread.run(work)
+
     def stop(self, code: int = 0) -> None:
         """End everything in bounded time (under 3 s), the core first, so that what was heard is stored."""
         if self._is_stopped:
@@ -387,10 +391,6 @@ class RunningProgram:
         self._is_stopped = True
         if self.event_socket is not None:
             self.event_socket.stop()
-    def run_on_core(self, work: Callable[[], Awaitable[object]]) -> object:
-        """Run `work` on the core loop and wait for it. Not from the core's thread."""
-        return self._thread.run(work)
-
         if self._is_started:
             self.assembly.engine.stop_listening()
         if not self._thread.stop():
