@@ -63,9 +63,11 @@ class TurnVoice(TurnBase):
         await self._turn.reply.say(message if thing is None else replace(message, object=thing))
         self._rails.note_bot_text(text, source)
 
-    async def say(self, text: str, *, bot_intent: str | None = None, source: str = "rail") -> None:
+    async def say(
+        self, text: str, *, bot_intent: str | None = None, source: str = "rail", interruptible: bool = True
+    ) -> None:
         """Speak a finished text of a rail."""
-        await self.say_text(text, source=source, bot_intent=bot_intent)
+        await self.say_text(text, source=source, bot_intent=bot_intent, interruptible=interruptible)
 
     async def say_sentence(self, key: str, **values: Any) -> None:
         """Say one of the engine's own sentences."""
@@ -75,10 +77,10 @@ class TurnVoice(TurnBase):
 
     async def speak(
         self, chunks: AsyncIterator[str], *, bot_intent: str | None = None, source: str = "rail",
-        guard: Callable[[str], Awaitable[str | None]] | None = None,
+        guard: Callable[[str], Awaitable[str | None]] | None = None, interruptible: bool = True,
     ) -> str:  # fmt: skip
         """Speak a text while it is generated."""
-        message = self._message("", source, bot_intent=bot_intent)
+        message = self._message("", source, bot_intent=bot_intent, interruptible=interruptible)
         text = await self._turn.reply.stream(chunks, message, guard)
         self._messages[-1] = replace(self._messages[-1], text=text)
         self._last_said = text

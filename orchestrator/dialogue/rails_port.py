@@ -87,8 +87,13 @@ class RailsHost(Protocol):
         """Return `slots`, `context`, `world`, `user` and `now` for conditions and templates; rails add `vars`."""
         ...
 
-    async def say(self, text: str, *, bot_intent: str | None = None, source: str = "rail") -> None:
-        """Speak a finished text as one message; output rails are *not* run over it."""
+    async def say(
+        self, text: str, *, bot_intent: str | None = None, source: str = "rail", interruptible: bool = True
+    ) -> None:
+        """Speak a finished text as one message; output rails are *not* run over it.
+
+        What is not `interruptible` is neither ducked nor cut by the user's voice, which is answered after it.
+        """
         ...
 
     async def speak(
@@ -98,6 +103,7 @@ class RailsHost(Protocol):
         bot_intent: str | None = None,
         source: str = "rail",
         guard: Callable[[str], Awaitable[str | None]] | None = None,
+        interruptible: bool = True,
     ) -> str:
         """Speak a text while it is generated; returns all of it."""
         ...

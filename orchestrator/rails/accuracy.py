@@ -112,7 +112,9 @@ class _SilentHost:
     def names(self) -> Mapping[str, Any]:
         return {"slots": {}, "context": {}, "world": {}, "user": {}, "now": None}
 
-    async def say(self, text: str, *, bot_intent: str | None = None, source: str = "rail") -> None:
+    async def say(
+        self, text: str, *, bot_intent: str | None = None, source: str = "rail", interruptible: bool = True
+    ) -> None:
         pass
 
     async def speak(
@@ -122,6 +124,7 @@ class _SilentHost:
         bot_intent: str | None = None,
         source: str = "rail",
         guard: Callable[[str], Awaitable[str | None]] | None = None,
+        interruptible: bool = True,
     ) -> str:
         return "".join([chunk async for chunk in chunks])
 

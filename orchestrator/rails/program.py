@@ -47,17 +47,19 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bot:
-    """Answer with a bot intent."""
+    """Answer with a bot intent; `interruptible` tells whether the user's voice may cut its words."""
 
     intent: str
+    interruptible: bool = True
     on_error: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Say:
-    """Speak a template."""
+    """Speak a template; `interruptible` as for `Bot`."""
 
     text: str
+    interruptible: bool = True
     on_error: int | None = None
 
 
@@ -256,9 +258,9 @@ def _simple(step: Mapping[str, Any]) -> Op:
     if "user" in step or "event" in step:
         return _wait(step)
     if "bot" in step:
-        return Bot(intent=str(step["bot"]))
+        return Bot(intent=str(step["bot"]), interruptible=bool(step.get("interruptible", True)))
     if "say" in step:
-        return Say(text=str(step["say"]))
+        return Say(text=str(step["say"]), interruptible=bool(step.get("interruptible", True)))
     if "do" in step:
         body = step["do"] if isinstance(step["do"], Mapping) else {"action": step["do"]}
         return Do(action=str(body["action"]), args=body.get("args") or {}, save_to=body.get("save_to"))

@@ -70,6 +70,7 @@ class Stepper:
     kept: dict[str, Any] = field(default_factory=dict)
     last_text: str | None = None
     _rounds: dict[str, int] = field(default_factory=dict)
+    _interruptible: bool = True
 
     def spoken_texts(self) -> list[str | None]:
         """Return the texts of this turn's messages; None for one whose stream did not end."""
@@ -80,6 +81,7 @@ class Stepper:
         self.host.turn.check()
         uid = step.uid or None
         doing: Actionable = step.step  # type: ignore[assignment]
+        self._interruptible = doing.interruptible if isinstance(doing, Bot | Say) else True
         match doing:
             case Bot():
                 return await self._bot(doing, uid, variables, guarded)
@@ -140,11 +142,12 @@ class Stepper:
 
     async def say_error(self, table: dict[str, str]) -> None:
         """Speak a sentence of our own about something that went wrong."""
+        self._interruptible = True
         await self._say(phrase(table, self.language), None, None, source="system")
 
     async def _say(self, text: str, intent: str | None, event: RailEvent | None, source: str = "rail") -> None:
         self.spoken.append(Spoken(event=event, text=text))
-        await self.host.say(text, bot_intent=intent, source=source)
+        await self.host.say(text, bot_intent=intent, source=source, interruptible=self._interruptible)
         self.last_text = text
 
     async def _stream(self, chunks: AsyncIterator[str], intent: str, event: RailEvent, guarded: bool) -> None:
@@ -157,7 +160,9 @@ class Stepper:
             chunks = one_chunk(allowed)
         message = Spoken(event=event)
         self.spoken.append(message)
-        message.text = await self.host.speak(chunks, bot_intent=intent, guard=guard)
+        message.text = await self.host.speak(
+            chunks, bot_intent=intent, guard=guard, interruptible=self._interruptible
+        )
         self.last_text = message.text
 
     # --- actions and values ----------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from orchestrator.rails.program import VALUE_TYPES
 STEP_KEYS = ("user", "bot", "say", "do", "set", "if", "branch", "extract", "event", "call", "stop")
 _COMPANIONS = {"if": ("then", "else", "on_error")}
 _WITH_ERROR = ("bot", "say", "do", "set", "extract", "call")
+_SPOKEN = ("bot", "say")
+_COMPANION_KEYS = ("then", "else", "on_error", "interruptible")
 DO_KEYS = ("action", "args", "save_to", "on_error")
 EXTRACT_KEYS = ("var", "instruction", "type", "on_error")
 
@@ -57,19 +59,22 @@ class StepChecker:
             return
         found = [key for key in node if key in STEP_KEYS]
         for key in node:
-            if key not in STEP_KEYS and key not in ("then", "else", "on_error"):
-                self._report.add(
-                    node.key(key), "unknown_step", f"unknown step {key!r}", suggestion=did_you_mean(key, STEP_KEYS)
-                )
+            if key not in STEP_KEYS and key not in _COMPANION_KEYS:
+                near = did_you_mean(key, (*STEP_KEYS, *_COMPANION_KEYS))
+                self._report.add(node.key(key), "unknown_step", f"unknown step {key!r}", suggestion=near)
         if len(found) != 1:
-            if found or all(k in ("then", "else", "on_error") for k in node):
+            if found or all(k in _COMPANION_KEYS for k in node):
                 self._report.add(node, "bad_step", f"a step has exactly one of {', '.join(STEP_KEYS)}")
             return
         kind = found[0]
         allowed = _COMPANIONS.get(kind, ("on_error",) if kind in _WITH_ERROR else ())
+        allowed += ("interruptible",) if kind in _SPOKEN else ()
         for key in node:
-            if key in ("then", "else", "on_error") and key not in allowed:
+            if key in _COMPANION_KEYS and key not in allowed:
                 self._report.add(node.key(key), "unknown_key", f"{key} does not belong to {kind}")
+        mark = node.get("interruptible")
+        if mark is not None and not isinstance(mark.plain(), bool):
+            self._report.add(mark, "bad_value", "interruptible takes true or false")
         getattr(self, f"_check_{kind}")(node.entries[kind][1], node)
         self.steps(node.get("on_error"))
 

@@ -69,6 +69,7 @@ class Turn:
     events: list[Any] = field(default_factory=list)
     prompts: list[str] = field(default_factory=list)
     tasks: list[str] = field(default_factory=list)
+    protected: list[str] = field(default_factory=list)
 
 
 class Host:
@@ -86,8 +87,11 @@ class Host:
     def names(self) -> Mapping[str, Any]:
         return {"slots": self.talk.slots, "now": self.talk.now, "world": {}, "context": {}, "user": {}}
 
-    async def say(self, text: str, *, bot_intent: str | None = None, source: str = "rail") -> None:
+    async def say(
+        self, text: str, *, bot_intent: str | None = None, source: str = "rail", interruptible: bool = True
+    ) -> None:
         self.result.replies.append(text)
+        self.result.protected.extend([] if interruptible else [text])
 
     async def speak(
         self,
@@ -96,9 +100,11 @@ class Host:
         bot_intent: str | None = None,
         source: str = "rail",
         guard: Callable[[str], Awaitable[str | None]] | None = None,
+        interruptible: bool = True,
     ) -> str:
         at = len(self.result.replies)
         self.result.replies.append("")
+        self.result.protected.extend([] if interruptible else [bot_intent or ""])
         text = ""
         if guard is None:
             async for chunk in chunks:

@@ -41,6 +41,9 @@ STEPS = [
     ("{branch: [{user: ask about pay, than: []}]}", "unknown_key", "than", "then"),
     ("{say: x, on_error: [{sya: z}]}", "unknown_step", "sya", "say"),
     ("{stop: maybe}", "bad_value", "maybe", None),
+    ("{say: x, interruptible: maybe}", "bad_value", "maybe", None),
+    ("{say: x, interuptible: false}", "unknown_step", "interuptible", "interruptible"),
+    ("{call: helper, interruptible: false}", "unknown_key", "interruptible", None),
 ]
 TAIL = """]}
   helper: {kind: subrail, steps: [{say: x}]}

@@ -37,6 +37,25 @@ async def test_bot_step_without_text_costs_exactly_one_call(talk: Any) -> None:
     assert "refuse to discuss salary" in r.prompts[0]
 
 
+async def test_what_a_step_marks_may_not_be_interrupted(talk: Any) -> None:
+    t = talk("""
+user_intents: {greet: [hello]}
+bot_messages: {warn: [Hot.]}
+rails:
+  one:
+    steps:
+      - user: greet
+      - {bot: warn, interruptible: false}
+      - say: Well.
+      - {say: Gone for good., interruptible: false}
+      - {bot: greet back, interruptible: false}
+      - {say: "{{ vars.nothing }}", interruptible: false, on_error: [{say: Sorry.}]}
+""")
+    r = await t.user("hello", llm=[("bot_message", "Hello you.")])
+    assert r.replies == ["Hot.", "Well.", "Gone for good.", "Hello you.", "Sorry."]
+    assert r.protected == ["Hot.", "Gone for good.", "greet back"]
+
+
 async def test_unmatched_sentence_asks_the_model_for_the_intent(talk: Any) -> None:
     t = talk(SALARY % "false")
     r = await t.user("yo what's the pay like", llm=[("user_intent", "\n  user ask about salary\nand more")])
