@@ -160,9 +160,7 @@ class Stepper:
             chunks = one_chunk(allowed)
         message = Spoken(event=event)
         self.spoken.append(message)
-        message.text = await self.host.speak(
-            chunks, bot_intent=intent, guard=guard, interruptible=self._interruptible
-        )
+        message.text = await self.host.speak(chunks, bot_intent=intent, guard=guard, interruptible=self._interruptible)
         self.last_text = message.text
 
     # --- actions and values ----------------------------------------------------------------------------

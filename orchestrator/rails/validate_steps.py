@@ -67,7 +67,7 @@ class StepChecker:
                 self._report.add(node, "bad_step", f"a step has exactly one of {', '.join(STEP_KEYS)}")
             return
         kind = found[0]
-        allowed = _COMPANIONS.get(kind, ("on_error",) if kind in _WITH_ERROR else ())
+        allowed: tuple[str, ...] = _COMPANIONS.get(kind, ("on_error",) if kind in _WITH_ERROR else ())
         allowed += ("interruptible",) if kind in _SPOKEN else ()
         for key in node:
             if key in _COMPANION_KEYS and key not in allowed:
