@@ -112,13 +112,6 @@ def what_leaves_a_speculative_answer(records: list[Record]) -> None:
             record["payload"]["speculative"] = True
 
 
-@spoil("of a speculative generation")
-def what_leaves_a_speculative_answer(records: list[Record]) -> None:
-    for record in records:
-        if record["type"] == "generation:state":
-            record["payload"]["speculative"] = True
-
-
 @spoil("a used tool result")
 def a_late_result_used(records: list[Record]) -> None:
     records[first(records, "tool:result")]["payload"]["disposition"] = "used"
