@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 import yaml
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from desktop.settings import SETTINGS_FILE, Settings, describe, load_settings, save_settings, settings_schema
@@ -172,6 +173,7 @@ def values_of(name: str) -> st.SearchStrategy[Any]:
             )
 
 
+@hypothesis_settings(deadline=None)
 @given(st.fixed_dictionaries({name: values_of(name) for name in describe()}))
 def test_all_settings_survive_saving_and_fit_the_schema(
     tmp_path_factory: pytest.TempPathFactory, values: dict[str, Any]
