@@ -174,7 +174,9 @@ class Conversation:
         self._utterances.begin(utterance)
         self._disarm(self._resume_timer)
         self._disarm(self._silence_timer)
-        if active is not None and not active.sounded and not active.is_protected:
+        is_audible = active is not None and self._output.audible == active.generation_id
+        if active is not None and not is_audible and not active.is_protected:
+            # Nothing sounds that the ears could cut: before the first sound, or while a tool works in silence.
             utterance.holds = active.generation_id
             if active.suspend("user_spoke_first"):
                 self._speech.hold(active.generation_id)

@@ -187,6 +187,19 @@ def effects_do_not_wait(patch: pytest.MonkeyPatch) -> None:
 
 
 @mutant
+def only_an_answer_without_a_sound_is_held(patch: pytest.MonkeyPatch) -> None:
+    begun = Conversation._on_speech
+
+    def unheard_only(self: Any, envelope: Any) -> None:
+        active = self._turns.active
+        if active is not None and active.sounded:
+            self._output.audible = active.generation_id
+        begun(self, envelope)
+
+    patch.setattr(Conversation, "_on_speech", unheard_only)
+
+
+@mutant
 def effects_are_not_noted_before_they_run(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(records, "start_effect", lambda db, **fields: None)
 

@@ -129,6 +129,41 @@ def an_effect_waits_and_never_comes(rig: ConversationRig) -> None:
     assert rig.of("tool:call") == []
 
 
+def _speak_while_a_tool_works(rig: ConversationRig) -> None:
+    """The answer has begun and is silent now, because a tool works; the user speaks, and the tool is done."""
+    rig.plans.append((("say", rig.sentence(2)), ("tool", "k1"), ("tool", "k2"), ("say", rig.sentence(2))))
+    rig.type("book it")
+    assert rig.until(lambda: bool(rig.tools) and len(rig.complete_words) >= 2)
+    rig.seconds(0.5)
+    active = rig.core.turns.active
+    assert active is not None and active.sounded
+    rig.begin_to_speak()
+    assert active.state is GenerationState.SUSPENDED
+    rig.end_tool()
+    rig.seconds(1.0)
+    assert rig.effects_run["k1"] == 1 and rig.effects_run["k2"] == 0 and len(rig.complete_words) == 2
+
+
+def an_effect_waits_for_who_speaks_into_the_silence(rig: ConversationRig) -> None:
+    """It was nothing: the answer goes on."""
+    _speak_while_a_tool_works(rig)
+    rig.finish_utterance("", rejected=True)
+    assert rig.until(lambda: bool(rig.tools), 3.0)
+    rig.end_tool()
+    assert rig.until(rig.is_quiet) and len(rig.complete_words) == 4
+    assert [p["verdict"] for p in rig.payloads("interrupt:confirm")] == ["resume"]
+
+
+def an_effect_never_comes_after_words_into_the_silence(rig: ConversationRig) -> None:
+    """It was a change of mind, and no addition: some of the answer was heard."""
+    _speak_while_a_tool_works(rig)
+    rig.finish_utterance("no, leave it")
+    rig.seconds(1.0)
+    assert rig.effects_run["k2"] == 0 and len(rig.of("tool:call")) == 1
+    assert [p["verdict"] for p in rig.payloads("interrupt:confirm")] == ["cancel"]
+    assert [user.text for user in rig.inputs] == ["book it", "no, leave it"]
+
+
 def an_effect_of_unknown_outcome_is_not_repeated(rig: ConversationRig) -> None:
     """Killed while it ran: the same key does not run again."""
     rig.plans.append((("tool", "k1"),))
@@ -402,6 +437,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     a_late_result_is_set_aside,
     an_effect_waits_while_the_answer_is_held,
     an_effect_waits_and_never_comes,
+    an_effect_waits_for_who_speaks_into_the_silence,
+    an_effect_never_comes_after_words_into_the_silence,
     an_effect_of_unknown_outcome_is_not_repeated,
     the_same_event_twice_is_once,
     control_comes_first_and_context_is_bounded,
