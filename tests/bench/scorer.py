@@ -77,6 +77,12 @@ def levels_db(samples: Samples, rate_hz: int, frame_s: float = FRAME_S) -> Level
     return np.asarray(10 * np.log10(np.maximum(power, 1e-12)), dtype=np.float64)
 
 
+def voice_level_db(levels: Levels) -> float:
+    """Return the level above which a frame of this recording has voice in it, in dBFS: well over its own noise."""
+    loud, floor = float(np.percentile(levels, 95)), float(np.percentile(levels, 5))
+    return min(max(loud - 28.0, floor + 8.0), loud - 10.0)
+
+
 def voiced_span(samples: Samples, rate_hz: int) -> Voiced:
     """Return first and last voiced sample by level: well over the noise of the sound itself, for at least 30 ms.
 
@@ -87,9 +93,7 @@ def voiced_span(samples: Samples, rate_hz: int) -> Voiced:
     levels = levels_db(samples, rate_hz, frame_s)
     if not len(levels):
         raise ValueError("no sound to look at")
-    loud, floor = float(np.percentile(levels, 95)), float(np.percentile(levels, 5))
-    threshold = min(max(loud - 28.0, floor + 8.0), loud - 10.0)
-    is_over = levels > threshold
+    is_over = levels > voice_level_db(levels)
     if float(levels.max()) < -70.0:
         raise ValueError("the sound is silent")
     runs = _runs(is_over)

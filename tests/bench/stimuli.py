@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from bench.scorer import Samples, levels_db, voiced_span
+from bench.scorer import Levels, Samples, levels_db, voice_level_db, voiced_span
 
 RATE_HZ = 16_000
 Rng = np.random.Generator
@@ -227,9 +227,10 @@ class Recordings:
 
 
 def with_inner_pause(stimulus: Stimulus, pause_s: float) -> Stimulus:
-    """Splice a pause into an utterance at its quietest moment in the middle, as of a speaker who thinks.
+    """Lengthen the quietest moment in the middle of an utterance to a pause of `pause_s`, as of a speaker who thinks.
 
-    The pause is filled with the noise of the recording at that place, faded in and out, so that nothing clicks.
+    A silence that is there already counts as part of the pause. What is spliced in is filled with the noise of the
+    recording at that place, faded in and out, so that nothing clicks.
 
     Raises:
         ValueError: if the utterance is too short to have a middle.
@@ -246,7 +247,7 @@ def with_inner_pause(stimulus: Stimulus, pause_s: float) -> Stimulus:
     low, high = (int((span.begin_s + part * length_s) / frame_s) for part in (0.3, 0.7))
     frame = low + int(np.argmin(smooth[low:high]))
     cut = int((frame + 0.5) * frame_s * RATE_HZ)
-    gap_frames = int(pause_s * RATE_HZ)
+    gap_frames = max(0, int((pause_s - _silence_s(levels, frame, frame_s)) * RATE_HZ))
     around = samples[max(0, cut - 160) : cut + 160]
     noise = np.resize(np.concatenate([around, around[::-1]]), gap_frames) * _edges(gap_frames)
     quiet = 10 ** (min(0.0, -55.0 - float(levels[frame])) / 20)
@@ -260,6 +261,19 @@ def with_inner_pause(stimulus: Stimulus, pause_s: float) -> Stimulus:
         kind=stimulus.kind,
         samples=np.concatenate([before, (noise * quiet).astype(np.float32), after]),
     )
+
+
+def _silence_s(levels: Levels, frame: int, frame_s: float) -> float:
+    """Return how long it is quiet around a frame; nothing if no frame is quiet there."""
+    quiet = levels <= voice_level_db(levels)
+    first = last = frame
+    if not quiet[frame]:
+        return 0.0
+    while first > 0 and quiet[first - 1]:
+        first -= 1
+    while last + 1 < len(quiet) and quiet[last + 1]:
+        last += 1
+    return (last - first + 1) * frame_s
 
 
 def join(stimuli: Sequence[Stimulus], gap_s: float) -> Samples:
