@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from audio.ears_config import BargeInConfig, VadConfig
+from audio.ears_config import FRAME_S, BargeInConfig, VadConfig
 from audio.endpointing import VoicedRun
 
 _HIGHEST_GATE_DB = 0.0
+_FALL_DB, _RANGE_DB = 12.0, 25.0
+_MOST_LEVELS = 64
 
 
 class Action(StrEnum):
@@ -35,7 +38,8 @@ class Evidence:
 
     `residual_db` is the level after echo cancellation relative to the echo that was taken out, `over_echo_db` relative
     to that echo at its loudest of late, both None while no output sounds; `leak_db` what the latter usually reaches
-    without a user; `is_warm` whether the canceller has converged.
+    without a user; `is_warm` whether the canceller has converged. `levels_db` are the levels of its frames of 10 ms,
+    none if they are not known.
     """
 
     start_s: float
@@ -45,6 +49,7 @@ class Evidence:
     over_echo_db: float | None = None
     leak_db: float | None = None
     is_warm: bool = True
+    levels_db: tuple[float, ...] = ()
 
 
 class BargeIn:
@@ -60,6 +65,7 @@ class BargeIn:
         self._gap_s = gap_s
         self._run = VoicedRun(vad, gap_s)
         self._past: deque[tuple[float, float]] = deque()
+        self._levels_db: list[float] = []
         self._is_warm = True
         self._likely_s = float("-inf")
         self._wants_cut = False
@@ -83,6 +89,10 @@ class BargeIn:
             self._drop_fragment()
         if self._run.window(evidence.start_s, evidence.end_s, probability):
             self._past.append((evidence.start_s, evidence.end_s))
+            if evidence.start_s <= self._run.start_s:
+                self._levels_db.clear()
+            if len(self._levels_db) < _MOST_LEVELS:
+                self._levels_db.extend(evidence.levels_db)
         return probability
 
     def on_phrase(self) -> None:
@@ -127,7 +137,11 @@ class BargeIn:
 
     @property
     def _is_fragment(self) -> bool:
-        return 0.0 < self._run.voiced_s < self._config.fragment_s - 1e-6
+        if self._run.voiced_s <= 0.0:
+            return False
+        # VAD 2 remembers: behind 50 ms of voice it sees voice for 130 ms and more. The sound itself is over sooner.
+        sounding_s = FRAME_S * sounding_frames(self._levels_db) if self._levels_db else self._run.voiced_s
+        return min(self._run.voiced_s, sounding_s) < self._config.fragment_s - 1e-6
 
     @property
     def _needed_s(self) -> float:
@@ -149,8 +163,24 @@ class BargeIn:
         while self._past and self._past[-1][0] >= self._run.start_s - 1e-6:
             self._past.pop()
         self._run.clear()
+        self._levels_db.clear()
 
     def _forget(self) -> None:
         self._past.clear()
         self._run.clear()
+        self._levels_db.clear()
         self._wants_cut = False
+
+
+def sounding_frames(levels_db: Sequence[float]) -> int:
+    """Count the frames in which a stretch of voice sounds: neither before it (noise), nor while it dies away (room).
+
+    A frame counts if it is at most 12 dB under the loudest so far and 25 dB under the loudest of all. Measured on 216
+    pieces of 50 to 80 ms from recordings: none reaches 100 ms by this, 118 did by the windows of VAD 2.
+    """
+    least_db = max(levels_db, default=0.0) - _RANGE_DB
+    count, loudest_db = 0, float("-inf")
+    for level_db in levels_db:
+        loudest_db = max(loudest_db, level_db)
+        count += level_db >= max(loudest_db - _FALL_DB, least_db)
+    return count

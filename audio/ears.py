@@ -26,7 +26,7 @@ from audio.endpointing import (
     VoiceEnded,
     VoiceResumed,
 )
-from audio.front_end import FrontEnd, FrontFrame
+from audio.front_end import FrontEnd, FrontFrame, levels_db
 from audio.half_duplex import DuplexGuard
 from audio.pcm import SILENCE_DB
 from audio.ports import PlayerControls, RecogniserPort, Recognition, Samples
@@ -234,6 +234,7 @@ class Ears:
                     over_echo_db=frame.echo.over_echo_db,
                     leak_db=frame.echo.leak_db,
                     is_warm=frame.echo.is_warm,
+                    levels_db=levels_db(window, self._history),
                 )
             )
             self._follow(self._endpointer.window(window.start_s, window.end_s, probability))

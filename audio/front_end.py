@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
 from audio.ears_config import FRAME_S, FRAME_SAMPLES, RATE_HZ, EarsConfig
 from audio.echo import EchoCanceller, EchoFrame
-from audio.pcm import StreamResampler
+from audio.pcm import StreamResampler, rms_db
 from audio.ports import Samples
 from audio.vad import TwoStageVad
 
@@ -43,6 +44,13 @@ class FrontFrame:
     def end_s(self) -> float:
         """Time right after the frame."""
         return self.at_s + FRAME_S
+
+
+def levels_db(window: TimedWindow, frames: Sequence[FrontFrame]) -> tuple[float, ...]:
+    """Return the levels (dBFS) of the frames within `window`; `frames` are the last ones, in time order."""
+    half_s = FRAME_S / 2
+    recent = takewhile(lambda frame: frame.end_s > window.start_s + half_s, reversed(frames))
+    return tuple(rms_db(frame.samples) for frame in recent if frame.end_s <= window.end_s + half_s)[::-1]
 
 
 class FrontEnd:
@@ -135,9 +143,7 @@ class FrontEnd:
         begin = self._vad.samples
         windows = self._vad.push(echo.samples)
         timed = tuple(
-            TimedWindow(
-                start_s=self._time_of(each.start), end_s=self._time_of(each.end), probability=each.probability
-            )
+            TimedWindow(start_s=self._time_of(each.start), end_s=self._time_of(each.end), probability=each.probability)
             for each in windows
         )
         return FrontFrame(at_s=self._time_of(begin), echo=echo, windows=timed)

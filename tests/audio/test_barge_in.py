@@ -1,8 +1,10 @@
 """Duck, cut, undo: the decisions on plain numbers. One character is a window of 32 ms: # speech, ~ likely, . not."""
 
+import itertools
+
 import pytest
 
-from audio.barge_in import Action, BargeIn, Evidence, Output
+from audio.barge_in import Action, BargeIn, Evidence, Output, sounding_frames
 from audio.ears_config import SENSITIVITY, BargeInConfig, VadConfig
 
 WINDOW_S = 0.032
@@ -91,6 +93,56 @@ def test_back_to_full_within_300_ms(sensitivity: str) -> None:
 def test_fragments_never_cut_whatever_the_dial(sensitivity: str) -> None:
     stream = Stream(SENSITIVITY[sensitivity]).feed("##..." * 40)
     assert "cut" not in stream.names()
+
+
+NOISE_DB, VOICE_DB = -70.0, -22.0
+
+
+def windows_of(levels_db: list[float]) -> list[tuple[float, ...]]:
+    """Part frames of 10 ms into windows of 32 ms, as the ears do."""
+    ends = [round(index * WINDOW_S / 0.01) for index in range(len(levels_db) // 3)]
+    return [tuple(levels_db[begin:end]) for begin, end in itertools.pairwise(ends)]
+
+
+@pytest.mark.parametrize("sensitivity", sorted(SENSITIVITY))
+@pytest.mark.parametrize("lead", range(4))
+@pytest.mark.parametrize(("frames", "cuts"), [(5, False), (7, False), (9, False), (10, True), (30, True)])
+def test_what_the_vad_remembers_of_a_fragment_never_cuts(sensitivity: str, lead: int, frames: int, cuts: bool) -> None:
+    barge_in = BargeIn(SENSITIVITY[sensitivity], VadConfig())
+    levels = [NOISE_DB] * lead + [VOICE_DB] * frames + [NOISE_DB] * 40
+    actions = []
+    for number, inside in enumerate(windows_of(levels)[:8]):
+        end_s = (number + 1) * WINDOW_S
+        barge_in.window(Evidence(start_s=end_s - WINDOW_S, end_s=end_s, probability=0.9, levels_db=inside))
+        actions.append(barge_in.decide(end_s, Output.INTERRUPTIBLE))
+    assert (Action.CUT in actions) == cuts
+
+
+def test_fragments_that_the_vad_drags_out_never_add_up() -> None:
+    barge_in = BargeIn(BargeInConfig(), VadConfig())
+    actions = []
+    for number in range(60):
+        end_s = (number + 1) * WINDOW_S
+        is_voiced = number % 10 < 5
+        levels = (VOICE_DB,) * 3 if number % 10 in (0, 1) else (NOISE_DB,) * 3
+        probability = 0.9 if is_voiced else 0.02
+        barge_in.window(Evidence(start_s=end_s - WINDOW_S, end_s=end_s, probability=probability, levels_db=levels))
+        actions.append(barge_in.decide(end_s, Output.INTERRUPTIBLE))
+    assert Action.DUCK in actions and Action.CUT not in actions
+
+
+@pytest.mark.parametrize(
+    ("levels", "count"),
+    [
+        ([], 0),
+        ([-70.0] * 6 + [-20.0] * 8 + [-70.0] * 9, 8),  # noise, voice, noise
+        ([-46.0, -34.0, -28.0, -22.0, -20.0], 4),  # a word that begins softly counts from 25 dB under its loudest
+        ([-20.0] * 5 + [-33.0, -40.0, -46.0], 5),  # what dies away does not
+        ([-20.0] * 5 + [-50.0] * 4 + [-22.0] * 5, 10),  # a stop in a word
+    ],
+)
+def test_frames_that_sound(levels: list[float], count: int) -> None:
+    assert sounding_frames(levels) == count
 
 
 def test_the_dial_orders_the_cuts() -> None:
