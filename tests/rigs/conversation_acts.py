@@ -259,6 +259,7 @@ class Acts:
     def lose_device(self) -> None:
         """The loudspeaker goes away."""
         self.has_device = False
+        self._lose_last_block()
         self.player.detach()
         self.do(lambda: self.speech.set_output(False))
 

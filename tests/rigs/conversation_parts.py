@@ -127,19 +127,23 @@ class SpeechSpy:
     def __init__(self, inner: SpeechWorker, rig: ConversationRig) -> None:
         self._inner = inner
         self._rig = rig
+        self._ahead: dict[str, list[GenerationId]] = {}
 
     def submit(self, intent: SpeechIntent) -> bool:
         self._rig.intents[intent.intent_id] = intent
         generation = self._rig.generations.get(intent.generation_id)
         if generation is not None and generation.is_speculative:
             self._rig.note(f"{intent.intent_id} of a speculative answer reached the output")
-        self._rig.levels.rename(IntentId(f"ahead {intent.generation_id}"), intent.intent_id)
+        # What a guess had made that was thrown away is used by the next answer that says the same.
+        for generation_id in self._ahead.pop(intent.text, []):
+            self._rig.levels.rename(IntentId(f"ahead {generation_id}"), intent.intent_id)
         return self._inner.submit(intent)
 
     def prepare(self, intent: SpeechIntent) -> None:
         generation = self._rig.generations.get(intent.generation_id)
         if generation is None or not generation.is_speculative:
             self._rig.note(f"{intent.generation_id} prepares what it could say")
+        self._ahead.setdefault(intent.text, []).append(intent.generation_id)
         self._inner.prepare(intent)
 
     def hold(self, generation_id: GenerationId) -> None:

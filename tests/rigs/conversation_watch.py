@@ -38,6 +38,7 @@ class Watch:
 
     def _look_at(self, out: np.ndarray[Any, Any]) -> None:
         """Read from the samples whose words sound, and whether they may."""
+        self._block_credits.clear()
         is_loud = bool(np.any(out))
         # What is shown instead has its time; only after it the silence of the voice is counted.
         is_silent = not is_loud and self.views.state == "speaking"
@@ -87,12 +88,28 @@ class Watch:
             ramped = self._ramped[1] if self._ramped[0] == self._blocks - 1 else 0
             self.run_frames.append([owner, frames + ramped, self._blocks, False])
         run = self.run_frames[-1]
+        self._block_credits.append((run, frames))
         if run[1] >= WORD_FRAMES - FADE_FRAMES - 12 and not run[3]:
             run[3] = True
             if owner in self.complete_words:
                 self._said_again[intent.generation_id] += 1
             else:
                 self.complete_words.append(owner)
+
+    def _lose_last_block(self) -> None:
+        """Take back the block that was on its way to a loudspeaker that is gone: its words broke off without a fade."""
+        for run, frames in self._block_credits:
+            owner = run[0]
+            run[1] -= frames
+            if not run[3] or run[1] >= WORD_FRAMES - 12:
+                continue
+            run[3] = False
+            generation_id = self.intents[owner[0]].generation_id
+            if self._said_again[generation_id]:
+                self._said_again[generation_id] -= 1
+            else:
+                self.complete_words.remove(owner)
+        self._block_credits.clear()
 
     # --- what must never happen -------------------------------------------------------------------------
 
