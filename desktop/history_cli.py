@@ -69,5 +69,6 @@ def _carry_out(database: Database, args: argparse.Namespace) -> int:
         return 0
     for message in messages:
         cut = " *(interrupted)*" if message["status"] == "interrupted" else ""
+        cut += " *(misheard)*" if message["replaced"] else ""
         sys.stdout.write(f"**{_SPEAKER[message['role']]}** ({message['at'][:16]}): {message['text']}{cut}\n\n")
     return 0

@@ -26,6 +26,8 @@ HOTWORDS_FILE = "hotwords.txt"
 MOST_HOTWORDS = 20
 """Unrelated words cost the recogniser accuracy, so the list stays short."""
 
+_Row = tuple[int, str, str, str, str, str, int]
+
 _BUSY_S = 5.0
 _SETTLE_S = 0.8
 _LOOK_S = 0.02
@@ -45,7 +47,10 @@ class WordDoor(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One stored message. `role` is user, assistant or note; `at` is when it was stored, at the end of its sound."""
+    """One stored message. `role` is user, assistant or note; `at` is when it was stored, at the end of its sound.
+
+    `is_replaced` marks both sides of a misheard turn that was taken again: they were not said, in a way.
+    """
 
     id: int
     session: str
@@ -53,6 +58,7 @@ class Line:
     status: str
     text: str
     at: datetime
+    is_replaced: bool = False
 
     @property
     def is_cut(self) -> bool:
@@ -115,14 +121,18 @@ class HistoryService:
         lines = tuple(_line(row) for row in reversed(rows[:limit]))
         return Found(query=query, lines=lines, has_more=len(rows) > limit)
 
-    def _read(self, folded: str, limit: int) -> list[tuple[int, str, str, str, str, str]]:
+    def _read(self, folded: str, limit: int) -> list[_Row]:
         db = sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_S)
         try:
             # SQLite folds ASCII only; Python's rule holds for every language.
             db.create_function("holds", 1, lambda text: folded in str(text).casefold(), deterministic=True)
             where = "WHERE session_id IN (SELECT id FROM sessions)" + (" AND holds(text)" if folded else "")
+            names = {str(column[1]) for column in db.execute("PRAGMA table_info(messages)")}
+            # The file of an older version is read before the conversation brings it up to date.
+            replaced = "replaced_by IS NOT NULL" if "replaced_by" in names else "0"
             return db.execute(
-                f"SELECT id, session_id, role, status, text, at FROM messages {where} ORDER BY id DESC LIMIT ?",
+                f"SELECT id, session_id, role, status, text, at, {replaced} FROM messages {where}"
+                " ORDER BY id DESC LIMIT ?",
                 (limit,),
             ).fetchall()
         except sqlite3.OperationalError as error:
@@ -251,7 +261,7 @@ class HistoryService:
     def correct_text(self, heard: str, text: str) -> bool:
         """Do as `correct` for a line that need not be stored."""
         said = text.strip()
-        if not said or not self._submit(SendText(text=said)):
+        if not said or not self._submit(SendText(text=said, corrects=heard)):
             return False
         self.learn(heard, said)
         return True
@@ -283,9 +293,17 @@ class HistoryService:
                 log.warning("the recogniser takes no words: %s", error.code)
 
 
-def _line(row: tuple[int, str, str, str, str, str]) -> Line:
-    number, session, role, status, text, at = row
-    return Line(id=number, session=session, role=role, status=status, text=text, at=datetime.fromisoformat(at))
+def _line(row: _Row) -> Line:
+    number, session, role, status, text, at, replaced = row
+    return Line(
+        id=number,
+        session=session,
+        role=role,
+        status=status,
+        text=text,
+        at=datetime.fromisoformat(at),
+        is_replaced=bool(replaced),
+    )
 
 
 def corrected_words(heard: str, said: str) -> tuple[str, ...]:
@@ -313,10 +331,12 @@ def _joined(tokens: Sequence[str]) -> list[str]:
 
 
 def to_markdown(lines: Iterable[Line], names: Mapping[str, str]) -> str:
-    """Return `lines` as a readable document, a heading for each day."""
+    """Return `lines` as a readable document, a heading for each day; what was misheard and redone is left out."""
     parts: list[str] = []
     day = None
     for line in lines:
+        if line.is_replaced:
+            continue
         at = line.at.astimezone()
         if at.date() != day:
             day = at.date()
@@ -333,6 +353,8 @@ def to_srt(lines: Iterable[Line], names: Mapping[str, str]) -> str:
     origin: datetime | None = None
     last_end = timedelta(0)
     for line in lines:
+        if line.is_replaced:
+            continue
         text = " ".join(line.text.split())
         length = timedelta(seconds=max(1.0, len(_HAN.findall(text)) / 5 + len(_HAN.sub("", text)) / 15))
         origin = origin if origin is not None else line.at - length

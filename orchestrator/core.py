@@ -277,7 +277,9 @@ class Core:
         match command:
             case SendText():
                 self._post(
-                    InputUser(text=command.text, via=command.via, object=command.object),
+                    InputUser(
+                        text=command.text, via=command.via, object=command.object, corrects=command.corrects
+                    ),
                     "control" if command.via == "control" else "window",
                 )
             case Stop():

@@ -16,11 +16,15 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendText(Command):
-    """A typed line, handled like a spoken one. `via` is typed or control."""
+    """A typed line, handled like a spoken one. `via` is typed or control.
+
+    `corrects` is the misheard line that this one puts right, None for a line of its own.
+    """
 
     text: str
     via: str = "typed"
     object: ObjectRef | None = None
+    corrects: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

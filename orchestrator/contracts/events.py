@@ -195,16 +195,18 @@ class ObjectRef:
 class InputUser(Payload):
     """The user said or typed something. `via` is voice, typed, ptt or control.
 
-    `interrupt_hint` is set when it came while the character spoke: `interrupted` or `objection`.
+    `interrupt_hint` is set when it came while the character spoke: `interrupted` or `objection`. `corrects` is what was
+    heard in place of `text`: that turn is taken again.
     """
 
     TYPE: ClassVar[str] = "input:user"
-    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("text",)
+    TEXT_FIELDS: ClassVar[tuple[str, ...]] = ("text", "corrects")
     text: str
     via: str
     language: str | None = None
     interrupt_hint: str | None = None
     object: ObjectRef | None = None
+    corrects: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ from orchestrator.dialogue.interrupt_record import InterruptRecord
 from orchestrator.dialogue.interruption import Decision, InterruptionTimes, Verdict
 from orchestrator.dialogue.judge import Judge, input_of
 from orchestrator.dialogue.ledger_turns import continuation, repetition
-from orchestrator.dialogue.misheard import Corrections
+from orchestrator.dialogue.misheard import TYPED, Corrections
 from orchestrator.dialogue.output_watch import OutputWatch
 from orchestrator.dialogue.phrase_book import PhraseBook
 from orchestrator.dialogue.speculation import Speculation
@@ -44,7 +44,6 @@ from orchestrator.speech.turn_text import Ending, ending_of
 
 log = logging.getLogger(__name__)
 
-_TYPED = ("typed", "control")
 WORDS_LIMIT_S = 10.0
 """How long after the end of the user's turn its words are waited for; a recogniser that takes longer is stuck."""
 
@@ -84,7 +83,7 @@ class Conversation:
         self._times = times or InterruptionTimes()
         self._utterances = Utterances()
         self._kept: list[InputUser] = []
-        self._corrections = Corrections(views)
+        self._corrections = Corrections(views, turns.turn_of)
         self._resume_timer: asyncio.TimerHandle | None = None
         self._silence_timer: asyncio.TimerHandle | None = None
         self._output = OutputWatch(
@@ -350,13 +349,13 @@ class Conversation:
         payload = event.payload
         if not isinstance(payload, InputUser):
             return
-        if payload.via in _TYPED and event.dedupe_key is None:
+        if payload.via in TYPED and event.dedupe_key is None:
             heeded = self._heed_stop_phrase(payload, event)
             if heeded is None:
                 return
             payload = heeded
         said = self._corrections.heed(payload, event.utterance_id, self._brain())
-        payload = payload if said is None else replace(payload, text=said)
+        payload = payload if said is None else replace(payload, text=said, corrects=None, interrupt_hint=None)
         active = self._turns.active
         if envelope.lane is Lane.CONTROL or active is not None:
             if active is not None and active.is_protected and active.sounded:
@@ -409,22 +408,27 @@ class Conversation:
     def _begin(self, payload: InputUser, event: Event) -> None:
         if self._is_closing:
             return
-        if payload.via in _TYPED:
+        if payload.via in TYPED:
             self._views.show(
                 UserTextView(utterance_id=event.utterance_id, text=payload.text, final=True, via=payload.via)
             )
-        self._corrections.last_input = payload.text
         user = turn_input(payload, event.utterance_id)
         self._disarm(self._silence_timer)
         is_joined = event.coalesce_key == "joined"
-        if is_joined or self.speculation.take(user, on_end=self._on_answer_end) is None:
+        replaces = self._corrections.take_replaced()
+        is_new = is_joined or replaces is not None
+        generation = None if is_new else self.speculation.take(user, on_end=self._on_answer_end)
+        if generation is None:
             script = self._called_script(payload, event) or self._script_for(payload.text)
-            self._turns.start(user, script=script, is_joined=is_joined, on_end=self._on_answer_end)
+            generation = self._turns.start(
+                user, script=script, is_joined=is_joined, on_end=self._on_answer_end, replaces=replaces
+            )
+        self._corrections.note(payload.text, generation.generation_id)
         self._line.think_after(self._times.thinking_after_s)
 
     def _called_script(self, payload: InputUser, event: Event) -> Script | None:
         """Return what the character says when it is called or sent to sleep; who types is always meant."""
-        if payload.via in _TYPED:
+        if payload.via in TYPED:
             heed = self.attention.judge(payload.text, began_s=self._clock.monotonic_s(), is_answer=True)
             is_sleep = heed is Heed.SLEEP
             self.attention.set_asleep(is_sleep, because="typed")

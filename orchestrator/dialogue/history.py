@@ -11,6 +11,7 @@ from typing import Any
 from orchestrator.clock import Clock
 from orchestrator.contracts.dialogue import HistoryEntry
 from orchestrator.contracts.ids import GenerationId, SessionId, UtteranceId
+from orchestrator.dialogue.heard import SpokenMessage
 from orchestrator.store import records
 from orchestrator.store.database import Database
 
@@ -23,6 +24,7 @@ class History:
         self._database = database
         self._clock = clock
         self._entries: deque[HistoryEntry] = deque(maxlen=keep)
+        self._turns: deque[GenerationId] = deque(maxlen=keep)
         self._last_user_row: int | None = None
         self._last_user_of: GenerationId | None = None
 
@@ -37,10 +39,10 @@ class History:
 
     async def open_session(self, session_id: SessionId, *, carry_over: int = 0) -> None:
         """Begin a session; `carry_over` messages of before stay in view."""
-        kept = list(self._entries)[-carry_over:] if carry_over else []
-        self._entries.clear()
-        self._entries.extend(kept)
-        self._last_user_row = self._last_user_of = None
+        kept = list(zip(self._entries, self._turns, strict=True))[-carry_over:] if carry_over else []
+        self.clear()
+        for entry, turn in kept:
+            self._append(entry, turn)
         now = self._clock.wall()
         await self._database.transact(lambda db: records.add_session(db, session_id, now))
 
@@ -71,9 +73,10 @@ class History:
             for index in range(len(self._entries) - 1, -1, -1):
                 if self._entries[index].role == "user":
                     self._entries[index] = replace(self._entries[index], text=entry.text)
+                    self._turns[index] = generation_id
                     break
         else:
-            self._entries.append(entry)
+            self._append(entry, generation_id)
         self._last_user_row = await self._database.transact(work)
         self._last_user_of = generation_id
 
@@ -100,8 +103,28 @@ class History:
             return records.save_state(db, state) if state is not None else 0
 
         version = await self._database.transact(work)
-        self._entries.extend(entries)
+        for entry in entries:
+            self._append(entry, generation_id)
         return version
+
+    def turn_of(self, text: str) -> GenerationId | None:
+        """Return the answer to the newest message of the user that reads `text`, None if it is not remembered."""
+        wanted = text.strip().casefold()
+        for entry, turn in zip(reversed(self._entries), reversed(self._turns), strict=True):
+            if entry.role == "user" and entry.text.strip().casefold() == wanted:
+                return turn
+        return None
+
+    async def withdraw(self, generation_id: GenerationId, *, by: GenerationId) -> None:
+        """Take both sides of a misheard turn out of the conversation; the store marks them as replaced."""
+        if self._last_user_of == generation_id:
+            self._last_user_row = self._last_user_of = None
+        kept = [pair for pair in zip(self._entries, self._turns, strict=True) if pair[1] != generation_id]
+        self._entries.clear()
+        self._turns.clear()
+        for entry, turn in kept:
+            self._append(entry, turn)
+        await self._database.transact(lambda db: records.replace_turn(db, generation_id, by=by))
 
     async def save_state(self, state: Mapping[str, Any]) -> int:
         """Store the dialogue state alone; returns its version."""
@@ -110,4 +133,22 @@ class History:
     def clear(self) -> None:
         """Forget the messages in memory."""
         self._entries.clear()
+        self._turns.clear()
         self._last_user_row = self._last_user_of = None
+
+    def _append(self, entry: HistoryEntry, turn: GenerationId) -> None:
+        self._entries.append(entry)
+        self._turns.append(turn)
+
+
+def answer_entries(spoken: Sequence[SpokenMessage], outcome: str) -> list[HistoryEntry]:
+    """Return one message of the character for an answer, as far as it was heard; none when nothing was."""
+    messages = [message for message in spoken if message.source != "error"]
+    heard = " ".join(part for part in (message.heard for message in messages) if part)
+    if not heard:
+        return []
+    unheard = " ".join(part for part in (message.unheard for message in messages) if part)
+    status = "completed" if outcome == "completed" or not unheard else "interrupted"
+    if outcome == "cancelled" and not all(message.is_complete for message in messages):
+        status = "interrupted"
+    return [HistoryEntry(role="assistant", text=heard, status=status, unheard=unheard)]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Callable
 
 from orchestrator.contracts.dialogue import Brain
 from orchestrator.contracts.events import InputUser
-from orchestrator.contracts.ids import UtteranceId
+from orchestrator.contracts.ids import GenerationId, UtteranceId
 from orchestrator.contracts.ports import ViewSink
 from orchestrator.contracts.views import MisheardView, UserTextView
 
@@ -22,6 +23,9 @@ _CHINESE = re.compile(
     r"[，,：:\s]*(?P<said>.+)$"
 )
 _OBJECTION = re.compile(r"^(?:no|nope|不对|不是|i did ?n[o']t say|not )", re.IGNORECASE)
+TYPED = ("typed", "control")
+"""Ways of writing: what was written is shown when it is answered."""
+
 _KEPT = re.compile(r"[^\W_]")
 _ALIKE, _ALIKE_AFTER_NO = 0.45, 0.2
 _SHORTEST, _LONGEST = 1, 300
@@ -49,18 +53,37 @@ def said_instead(text: str, heard: str | None) -> str | None:
 class Corrections:
     """Watches for words that put the last input right, and tells the window of them."""
 
-    def __init__(self, views: ViewSink) -> None:
-        """Begin with nothing heard; `last_input` is what the newest answer was begun with."""
+    def __init__(self, views: ViewSink, turn_of: Callable[[str], GenerationId | None] = lambda heard: None) -> None:
+        """Begin with nothing heard; `turn_of` finds the answer to a line that is older than the newest."""
         self._views = views
-        self.last_input: str | None = None
+        self._turn_of = turn_of
+        self._last_input: str | None = None
+        self._last_turn: GenerationId | None = None
+        self._replaced: GenerationId | None = None
+
+    def note(self, text: str, generation_id: GenerationId) -> None:
+        """Remember what the newest answer was begun with."""
+        self._last_input, self._last_turn = text, generation_id
+
+    def take_replaced(self) -> GenerationId | None:
+        """Return the misheard turn that the next one is in place of; asked once."""
+        replaced, self._replaced = self._replaced, None
+        return replaced
 
     def heed(self, payload: InputUser, utterance_id: UtteranceId | None, brain: Brain) -> str | None:
         """Return what was really said, None for words that correct nothing or answer a running question."""
-        said = said_instead(payload.text, self.last_input)
+        if payload.corrects is not None:
+            is_last = self._last_input is not None and _bare(payload.corrects) == _bare(self._last_input)
+            self._replaced = self._last_turn if is_last else self._turn_of(payload.corrects)
+            self._views.show(MisheardView(heard=payload.corrects, said=payload.text))
+            return payload.text
+        said = said_instead(payload.text, self._last_input)
         if said is None or brain.accepts_as_answer(payload.text, payload.language):
             return None
-        self._views.show(UserTextView(utterance_id=utterance_id, text=said, final=True, via=payload.via))
-        self._views.show(MisheardView(heard=self.last_input or "", said=said))
+        self._replaced = self._last_turn
+        if payload.via not in TYPED:
+            self._views.show(UserTextView(utterance_id=utterance_id, text=said, final=True, via=payload.via))
+        self._views.show(MisheardView(heard=self._last_input or "", said=said))
         return said
 
 

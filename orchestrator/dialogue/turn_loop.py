@@ -21,6 +21,7 @@ from orchestrator.contracts.ids import GenerationId, SessionId
 from orchestrator.contracts.lanes import GenerationState, InterruptReason
 from orchestrator.contracts.views import GenerationEndedView
 from orchestrator.dialogue.effects import TurnEffects
+from orchestrator.dialogue.history import answer_entries
 from orchestrator.dialogue.reply import SpeechReply
 from orchestrator.dialogue.turn_context import CoreTurn, Snapshot
 from orchestrator.dialogue.turn_work import Script, TurnPorts, TurnWork
@@ -61,8 +62,11 @@ class TurnLoop:
         is_joined: bool = False,
         on_end: Callable[[Generation], None] | None = None,
         is_speculative: bool = False,
+        replaces: GenerationId | None = None,
     ) -> Generation:
         """Begin an answer to `user`; an active one must have been cancelled or finished before.
+
+        `replaces` is a misheard turn that is taken again: neither its words nor its answer count any more.
 
         A speculative one is not the active one; it ends with `confirm` or `discard`, at the latest when a real one
         begins.
@@ -89,7 +93,15 @@ class TurnLoop:
             make_pipe=ports.make_pipe,
         )
         effects = TurnEffects(generation=generation, database=ports.database, clock=ports.clock, results=ports.results)
-        work = TurnWork(generation=generation, user=user, script=script, reply=reply, effects=effects, on_end=on_end)
+        work = TurnWork(
+            generation=generation,
+            user=user,
+            script=script,
+            reply=reply,
+            effects=effects,
+            on_end=on_end,
+            replaces=replaces,
+        )
         self._work[generation.generation_id] = work
         joined, self._joined = self._joined if is_joined else None, None
         generation.task = asyncio.get_running_loop().create_task(
@@ -160,12 +172,16 @@ class TurnLoop:
 
     async def _run(self, work: TurnWork, previous: Generation | None, *, joined: GenerationId | None) -> None:
         await self._wait_for_settled(previous)
+        if work.replaces is not None:
+            await self._take_back(work.replaces, by=work.generation.generation_id)
         turn = await self._snapshot(work, joined=joined)
         try:
             if work.script is not None:
                 await work.script(turn)
             else:
-                work.pending = self._ports.brain().begin(turn, work.user)
+                brain = self._ports.brain()
+                work.before = brain.dump_state()
+                work.pending = brain.begin(turn, work.user)
                 await work.pending.run()
         except (asyncio.CancelledError, GenerationCancelled):
             raise
@@ -174,6 +190,15 @@ class TurnLoop:
         except Exception:
             log.exception("a turn failed")
             await self._apologise(work, "internal", part="dialogue")
+
+    async def _take_back(self, generation_id: GenerationId, *, by: GenerationId) -> None:
+        """Make it as if a misheard turn had not been; what it did to the world stays, and so does its trace."""
+        turns = [gid for gid, work in self._work.items() if not work.generation.is_speculative and gid != by]
+        work = self._work.get(generation_id)
+        is_last = bool(turns) and turns[-1] == generation_id
+        if work is not None and is_last and work.before is not None and not work.effects.done:
+            self._ports.brain().load_state(work.before)
+        await self._ports.history.withdraw(generation_id, by=by)
 
     async def _wait_for_settled(self, previous: Generation | None) -> None:
         def unsettled() -> Generation | None:
@@ -321,6 +346,10 @@ class TurnLoop:
         """Whether any answer is not yet in history."""
         return any(not work.generation.settled.is_set() for work in self._work.values())
 
+    def turn_of(self, text: str) -> GenerationId | None:
+        """Return the answer to the newest line of the user that reads `text`, None if it is not remembered."""
+        return self._ports.history.turn_of(text)
+
     def input_of(self, generation: Generation) -> str:
         """Return what the user said to get this answer, "" when it is forgotten."""
         work = self._work.get(generation.generation_id)
@@ -424,7 +453,8 @@ class TurnLoop:
         state: Mapping[str, Any] | None = None
         if work.pending is not None:
             state = work.pending.settle(TurnHeard(outcome=kind, messages=heard, joined=work.is_joined and not sounded))
-        entries = [] if outcome == "failed" else self._entries(generation, outcome)
+        messages = ports.ledger.messages(generation.generation_id)
+        entries = [] if outcome == "failed" else answer_entries(messages, outcome)
         version = await ports.history.commit_turn(
             session_id=self.session_id, generation_id=generation.generation_id, entries=entries, state=state
         )
@@ -444,18 +474,6 @@ class TurnLoop:
                 generation, HistoryCommitted(role="assistant", status="failed", text="", heard_chars=0, full_chars=0)
             )
         self._emit(generation, TurnCommitted(effects=work.effects.done, state_version=version))
-
-    def _entries(self, generation: Generation, outcome: str) -> list[HistoryEntry]:
-        """Return one assistant message for the answer, as far as it was heard; none when nothing was."""
-        messages = [m for m in self._ports.ledger.messages(generation.generation_id) if m.source != "error"]
-        heard = " ".join(part for part in (message.heard for message in messages) if part)
-        if not heard:
-            return []
-        unheard = " ".join(part for part in (message.unheard for message in messages) if part)
-        status = "completed" if outcome == "completed" or not unheard else "interrupted"
-        if outcome == "cancelled" and not all(message.is_complete for message in messages):
-            status = "interrupted"
-        return [HistoryEntry(role="assistant", text=heard, status=status, unheard=unheard)]
 
     def _forget_settled(self) -> None:
         settled = [gid for gid, work in self._work.items() if work.generation.settled.is_set()]

@@ -37,6 +37,7 @@ class TurnWork:
     """What belongs to one generation while it lives.
 
     `kept` and `early_state` are what a speculative one would have told and stored; `storing` stores the user's words.
+    `replaces` is the misheard turn that this one is in place of; `before` the dialogue state it began with.
     """
 
     generation: Generation
@@ -52,6 +53,8 @@ class TurnWork:
     kept: list[Event] = field(default_factory=list)
     early_state: Mapping[str, Any] | None = None
     storing: asyncio.Task[None] | None = None
+    replaces: GenerationId | None = None
+    before: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,22 +60,33 @@ def _entry(row: Sequence[Any]) -> HistoryEntry:
 
 
 def recent_messages(db: sqlite3.Connection, *, limit: int, session_id: SessionId | None = None) -> list[HistoryEntry]:
-    """Return the newest `limit` messages, oldest first; of one session if given."""
-    where, values = ("WHERE session_id = ?", (session_id,)) if session_id is not None else ("", ())
+    """Return the newest `limit` messages that count, oldest first; of one session if given."""
+    where, values = ("AND session_id = ?", (session_id,)) if session_id is not None else ("", ())
     rows = db.execute(
-        f"SELECT role, text, status, unheard, object FROM messages {where} ORDER BY id DESC LIMIT ?", (*values, limit)
+        "SELECT role, text, status, unheard, object FROM messages"
+        f" WHERE replaced_by IS NULL {where} ORDER BY id DESC LIMIT ?",
+        (*values, limit),
     ).fetchall()
     return [_entry(row) for row in reversed(rows)]
 
 
 def list_messages(db: sqlite3.Connection, session_id: SessionId | None = None) -> list[dict[str, Any]]:
-    """Return stored messages with their times, oldest first."""
+    """Return stored messages with their times, oldest first; `replaced` marks a misheard turn that was redone."""
     where, values = ("WHERE session_id = ?", (session_id,)) if session_id is not None else ("", ())
-    names = ("id", "session", "role", "status", "text", "unheard", "at")
+    names = ("id", "session", "role", "status", "text", "unheard", "at", "replaced")
     rows = db.execute(
-        f"SELECT id, session_id, role, status, text, unheard, at FROM messages {where} ORDER BY id", values
+        "SELECT id, session_id, role, status, text, unheard, at, replaced_by IS NOT NULL FROM messages"
+        f" {where} ORDER BY id",
+        values,
     ).fetchall()
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    return [dict(zip(names, (*row[:-1], bool(row[-1])), strict=True)) for row in rows]
+
+
+def replace_turn(db: sqlite3.Connection, generation_id: GenerationId, *, by: GenerationId) -> int:
+    """Mark both sides of a turn as replaced by another; returns how many messages."""
+    return db.execute(
+        "UPDATE messages SET replaced_by = ? WHERE generation_id = ? AND replaced_by IS NULL", (by, generation_id)
+    ).rowcount
 
 
 def list_sessions(db: sqlite3.Connection) -> list[dict[str, Any]]:

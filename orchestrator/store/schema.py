@@ -57,4 +57,6 @@ MIGRATIONS: tuple[str, ...] = (
         at TEXT NOT NULL
     );
     """,
+    # The answer that took the place of a misheard turn; NULL for what counts.
+    "ALTER TABLE messages ADD COLUMN replaced_by TEXT;",
 )

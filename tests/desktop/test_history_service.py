@@ -213,7 +213,7 @@ def test_a_correction_asks_again_and_teaches_the_recogniser(
     line = find(service).lines[0]
     assert service.correct(line, " Straße nach Foochow ")
     find(service)  # the words were learned before this was answered
-    assert outside.commands == [SendText(text="Straße nach Foochow")]
+    assert outside.commands == [SendText(text="Straße nach Foochow", corrects=line.text)]
     assert outside.words == [("Foochow",)]
     later = HistoryService(tmp_path / "mynah.db", outside.submit)
     later.attach(outside)
@@ -226,6 +226,20 @@ def test_a_correction_that_nobody_takes_teaches_nothing(service: HistoryService,
     assert not service.correct(line, "banana")
     assert not service.correct(line, "   ")
     assert service.learned() == ()
+
+
+def test_a_misheard_turn_is_marked_and_left_out_of_exports(
+    service: HistoryService, store: Database, tmp_path: Path
+) -> None:
+    first = find(service).lines[0]
+    store.transact_now(lambda db: db.execute("UPDATE messages SET replaced_by = 'g9' WHERE id = ?", (first.id,)))
+    lines = find(service).lines
+    assert [line.is_replaced for line in lines] == [True, False, False, False]
+    for name in ("talk.md", "talk.srt"):
+        done = Waiting()
+        service.export(tmp_path / name, lines, NAMES, done)
+        done.result()
+        assert first.text not in (tmp_path / name).read_text(encoding="utf-8")
 
 
 def test_the_exports_are_readable(service: HistoryService, store: Database, tmp_path: Path) -> None:

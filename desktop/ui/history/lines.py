@@ -35,11 +35,13 @@ class LineModel(QAbstractListModel):
         self.endResetModel()
 
     def heading(self, line: Line) -> str:
-        """Return who spoke, when, and whether it was cut off."""
+        """Return who spoke, when, whether it was cut off, and whether it was misheard and said again."""
         text = self._translator.text
         parts = [self.speaker(line.role), f"{line.at.astimezone():%Y-%m-%d %H:%M}"]
         if line.is_cut:
             parts.append(text("subtitles.cut"))
+        if line.is_replaced:
+            parts.append(text("history.replaced"))
         return " · ".join(parts)
 
     def speaker(self, role: str) -> str:
@@ -97,7 +99,9 @@ class _LineDelegate(QStyledItemDelegate):
         painter.setFont(font(TYPE.caption_px, is_bold=True))
         painter.setPen(QColor(palette.on_primary if is_chosen else palette.muted))
         painter.drawText(inner, _WRAP, self._model.heading(line))
-        painter.setFont(font(TYPE.body_px))
+        body = font(TYPE.body_px)
+        body.setStrikeOut(line.is_replaced)
+        painter.setFont(body)
         painter.setPen(QColor(palette.on_primary if is_chosen else palette.ink))
         inner.setTop(inner.top() + QFontMetrics(font(TYPE.caption_px)).height() + 2)
         painter.drawText(inner, _WRAP, line.text)

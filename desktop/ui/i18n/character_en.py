@@ -30,6 +30,7 @@ TEXTS: dict[str, str] = {
     "tray.tip": "{name} · {microphone}",
     "subtitles.correct.name": "What you really said",
     "subtitles.correct.hint": "Say it right and press Enter; Esc leaves it",
+    "history.replaced": "misheard, asked again",
     "subtitles.correct.tip": "Click one of your lines to correct it (F2: the last one)",
     "settings.text_size": "Size of letters",
     "settings.text_size.hint": "For the whole window. Subtitles have a size of their own.",

@@ -30,6 +30,7 @@ TEXTS: dict[str, str] = {
     "tray.tip": "{name} · {microphone}",
     "subtitles.correct.name": "你实际说的话",
     "subtitles.correct.hint": "改正后按回车；按 Esc 放弃",
+    "history.replaced": "听错，已重说",
     "subtitles.correct.tip": "点击你说的一行即可更正（F2：最后一行）",
     "settings.text_size": "文字大小",
     "settings.text_size.hint": "适用于整个窗口；字幕另有大小设置。",

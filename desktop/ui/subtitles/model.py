@@ -157,6 +157,18 @@ class SubtitleModel:
         block.text = text
         block.is_tentative = not view.final
 
+    def take_back(self, heard: str) -> None:
+        """Take the newest settled line that reads `heard` off the screen, and its answer: it was misheard."""
+        wanted = heard.strip().casefold()
+        for index in range(len(self.blocks) - 1, -1, -1):
+            block = self.blocks[index]
+            if block.role == "user" and not block.is_tentative and block.text.casefold() == wanted:
+                following = self.blocks[index + 1 :]
+                ends = next((n for n, later in enumerate(following) if later.role == "user"), len(following))
+                del self.blocks[index : index + 1 + ends]
+                self.changes += 1
+                return
+
     def add_character_text(self, view: CharacterTextView) -> None:
         """Show a sentence, unlit; the same intent again (it goes on after a cut) keeps its light."""
         self.changes += 1

@@ -31,6 +31,7 @@ from desktop.ui.theme import GRID_PX, TYPE, Theme, font, font_scale
 from orchestrator.contracts.views import (
     CharacterTextView,
     GenerationEndedView,
+    MisheardView,
     SpeechStoppedView,
     SpeechTimelineView,
     UserTextView,
@@ -94,6 +95,7 @@ class SubtitleWidget(QWidget):
             (bridge.speech_started, self._on_speech_started),
             (bridge.speech_stopped, self._on_speech_stopped),
             (bridge.generation_ended, self._on_generation_ended),
+            (bridge.misheard, self._on_misheard),
         ):
             # A floating one shows the model of the window's, which takes the views.
             signal.connect(self._on_others_view if is_floating else take)
@@ -167,6 +169,10 @@ class SubtitleWidget(QWidget):
 
     def _on_user_text_changed(self, view: UserTextView) -> None:
         self.model.set_user_text(view)
+        self._refresh()
+
+    def _on_misheard(self, view: MisheardView) -> None:
+        self.model.take_back(view.heard)
         self._refresh()
 
     def _on_character_text_added(self, view: CharacterTextView) -> None:

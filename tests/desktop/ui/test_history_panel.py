@@ -175,7 +175,7 @@ def test_a_misheard_line_is_asked_again_from_the_corrected_text(opened: Opened, 
     assert panel.corrected.text() == "weather in foo chow"
     QTest.keyClicks(panel.corrected, "weather in Fuzhou")
     QTest.keyClick(panel.corrected, Qt.Key.Key_Return)
-    assert outside.commands == [SendText(text="weather in Fuzhou")]
+    assert outside.commands == [SendText(text="weather in Fuzhou", corrects="weather in foo chow")]
     assert not panel.corrected.isVisible()
     opened.qtbot.waitUntil(lambda: opened.service.learned() == ("Fuzhou",))
 

@@ -180,3 +180,31 @@ def test_a_paused_task_survives_a_restart_and_expires_by_the_wall_clock(rig: Fil
     said = rig.told("five minutes")
     assert "table" not in said
     assert rig.brain.state.paused == []
+
+
+@pytest.mark.parametrize(
+    ("language", "misheard", "correction", "done"),
+    [
+        ("en", "Hammer", "No, I said Hannah", "4 seats for Hannah."),
+        ("zh", "小栗", "不对，我说的是小李", "小李，4个座位。"),
+    ],
+)
+def test_a_misheard_answer_to_a_task_is_put_right(
+    rig: FileRig, language: str, misheard: str, correction: str, done: str
+) -> None:
+    start, _, seats, _ = CASES[language]
+    rig.told(start)
+    rig.told(misheard)
+    assert plain(SEATS[language]) in plain(rig.told(correction)), "the question after it is asked again"
+    assert plain(rig.told(seats)) == plain(done)
+
+
+@pytest.mark.parametrize(
+    ("language", "misheard", "correction"),
+    [("en", "book a table", "No, I said cook a table"), ("zh", "我要订桌", "不对，我说的是我要擦桌子")],
+)
+def test_a_task_begun_by_misheard_words_is_gone(rig: FileRig, language: str, misheard: str, correction: str) -> None:
+    rig.told(misheard)
+    assert rig.brain.state.active is not None
+    rig.told(correction)
+    assert rig.brain.state.active is None
