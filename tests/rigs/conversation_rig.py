@@ -137,6 +137,7 @@ class ConversationRig(Acts, Watch):
         self._orders: list[tuple[int, int, bool]] = []
         self._committed: list[str] = []
         self._playing: set[str] = set()
+        self._shown_before: set[str] = set()
         self._silent_speaking_s = self._showing_s = 0.0
         self.log.record(
             Event(

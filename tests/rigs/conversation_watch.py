@@ -42,7 +42,10 @@ class Watch:
         is_loud = bool(np.any(out))
         # What is shown instead has its time; only after it the silence of the voice is counted.
         is_silent = not is_loud and self.views.state == "speaking"
-        self._showing_s = self._showing_s + BLOCK_S if is_silent and self._playing else 0.0
+        is_same = self._playing == self._shown_before
+        self._shown_before = set(self._playing)
+        # Each sentence has a reading time of its own; several may follow each other without a gap.
+        self._showing_s = self._showing_s + BLOCK_S if is_silent and self._playing and is_same else 0.0
         self._silent_speaking_s = self._silent_speaking_s + BLOCK_S if is_silent and not self._playing else 0.0
         if self._silent_speaking_s > SILENT_SPEAKING_S or self._showing_s > SILENT_SHOWING_S:
             self.note("the character is shown as speaking without a sound")
