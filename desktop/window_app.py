@@ -174,6 +174,10 @@ class WindowProgram:
             self._options, self._clock, self.bridge, self._ask_to_end, inbox=self.inbox, prompts=self.prompts
         )
         self.bridge.call(lambda: self._attach(loaded))
+        # What the editor imports takes half a second; on this thread nobody waits for it.
+        import desktop.ui.flow_editor.panel  # noqa: F401
+
+        self.bridge.call(self._prepare)
 
     def _attach(self, loaded: Loaded) -> None:
         """Connect the window to the running conversation. GUI thread."""
@@ -202,6 +206,10 @@ class WindowProgram:
             channel.start(self._options.control)
         sys.stdout.write("ready\n")
         sys.stdout.flush()
+
+    def _prepare(self) -> None:
+        if not self._is_ending:
+            self.window.flow_editor.prepare()
 
     # --- doors ------------------------------------------------------------------------------------------
 

@@ -64,6 +64,13 @@ class FlowEditorDock(QDockWidget):
 
     def open_panel(self) -> FlowEditorPanel:
         """Return the editor, built if need be."""
+        made = self.make_panel()
+        if self.widget() is not made:
+            self.setWidget(made)
+        return made
+
+    def make_panel(self) -> FlowEditorPanel:
+        """Return the editor, perhaps not in its place yet: making and placing are two waits that need not be one."""
         if self.panel is None:
             # Imported here: checking and trying flows needs parts that the window must not wait for at the start.
             from desktop.ui.flow_editor.panel import FlowEditorPanel, real_try_out
@@ -75,7 +82,6 @@ class FlowEditorDock(QDockWidget):
             made.title_changed.connect(self._show_title)
             made.show_running_step(*self._running)
             self.panel = made
-            self.setWidget(made)
         return self.panel
 
     def show_running(self, flow: str | None, step: str | None) -> None:

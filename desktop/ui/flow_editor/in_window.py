@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QObject, Qt
+from PySide6.QtCore import QByteArray, QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
 from desktop import paths
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 FLOWS_KEY = "Ctrl+E"
 _HEIGHT_PX = 100 * GRID_PX
 _MAX_PLACES_BYTES = 100_000
+_PREPARE_MS, _BETWEEN_MS = 1200, 200
 
 
 class FlowEditorInWindow(QObject):
@@ -57,6 +58,11 @@ class FlowEditorInWindow(QObject):
         self._places_file = places_file
         if places_file is not None:
             self.restore_places(_read_places(places_file))
+
+    def prepare(self) -> None:
+        """Build the hidden editor when the window has nothing to do, a step at a time, so that opening it is quick."""
+        QTimer.singleShot(_PREPARE_MS, self, self._make_if_open)
+        QTimer.singleShot(_PREPARE_MS + _BETWEEN_MS, self, self._place_if_open)
 
     def toggle(self) -> None:
         """Show the editor and go to it; hide it if the keyboard is in it."""
@@ -94,6 +100,14 @@ class FlowEditorInWindow(QObject):
             value = places.get(key)
             if isinstance(value, str) and value.isascii():
                 restore(QByteArray.fromBase64(value.encode()))
+
+    def _make_if_open(self) -> None:
+        if self._window.isVisible():
+            self.dock.make_panel()
+
+    def _place_if_open(self) -> None:
+        if self._window.isVisible():
+            self.dock.open_panel()
 
     def _make_room(self) -> None:
         window = self._window
