@@ -68,6 +68,7 @@ class BargeIn:
         self._levels_db: list[float] = []
         self._is_warm = True
         self._likely_s = float("-inf")
+        self._loudest_db = float("-inf")
         self._wants_cut = False
         self.is_ducked = False
         self.gated_windows = 0
@@ -84,7 +85,7 @@ class BargeIn:
             self.gated_windows += probability >= self._config.duck_probability
             probability = 0.0
         if probability >= self._config.duck_probability:
-            self._likely_s = evidence.end_s
+            self._likely_s = max(self._likely_s, self._sound_end_s(evidence))
         if self._is_fragment and evidence.start_s - self._run.end_s > self._gap_s:
             self._drop_fragment()
         if self._run.window(evidence.start_s, evidence.end_s, probability):
@@ -146,6 +147,16 @@ class BargeIn:
     @property
     def _needed_s(self) -> float:
         return self._config.cut_voiced_s if self._is_warm else self._config.warm_up_cut_voiced_s
+
+    def _sound_end_s(self, evidence: Evidence) -> float:
+        """Return when the sound of a window ends; long ago if there is none but what VAD 2 remembers."""
+        if not evidence.levels_db:
+            return evidence.end_s
+        if evidence.start_s - self._likely_s > self._config.unduck_after_s:
+            self._loudest_db = float("-inf")
+        self._loudest_db = max(self._loudest_db, *evidence.levels_db)
+        loud = [index for index, level in enumerate(evidence.levels_db) if level >= self._loudest_db - _RANGE_DB]
+        return evidence.start_s + FRAME_S * (loud[-1] + 1) if loud else float("-inf")
 
     def _is_echo(self, evidence: Evidence) -> bool:
         if evidence.residual_db is None:

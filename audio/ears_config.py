@@ -129,7 +129,7 @@ class BargeInConfig:
     duck_probability: float = 0.4
     duck_gain_db: float = -18.0
     duck_ramp_s: float = 0.02
-    unduck_after_s: float = 0.2
+    unduck_after_s: float = 0.18
     unduck_ramp_s: float = 0.08
     cut_voiced_s: float = 0.128
     cut_within_s: float = 0.32

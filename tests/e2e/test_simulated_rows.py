@@ -11,6 +11,7 @@ from bench import stimuli
 from rigs.simulated_rig import Heard, Sound, TopicLlm, converse, plain, words_of
 
 from audio.ports import Samples
+from audio.simulated import MIC_RATE_HZ
 from audio.stt.settings import CostTable
 from desktop.simulate import load_track
 from orchestrator.contracts.commands import PushToTalk, SendText, Stop
@@ -99,6 +100,85 @@ def test_a_backchannel_is_resumed(tmp_path: Path, recording: Recording, carrier:
     sounds = {ASK_S: question(recording), 5.0: backchannel, 10.0: backchannel}
     heard = converse(tmp_path, sounds, length_s=15.0, llm=TopicLlm(ANSWERS))
     assert_resumed(heard, [BACKCHANNEL] * 2, cuts=2)
+
+
+DOOR = """
+slots:
+  open_door: {type: boolean, label: door}
+flows:
+  door:
+    name: the door
+    examples: [mind the door]
+    steps:
+      - {id: start, type: start, next: ask}
+      - id: ask
+        type: collect
+        slot_name: open_door
+        response: "Shall Peter open every single window while seven cats keep sleeping?"
+        next: done
+      - {id: done, type: action, action: action_response, args: {text: "Noted {{ slots.open_door }}."}, next: end}
+      - {id: end, type: end}
+"""
+
+
+@pytest.mark.parametrize(
+    ("carrier", "text", "language"),
+    [
+        ("en_card_001", "Yeah.", "en"),
+        pytest.param("zh_sc_TV-1", "对。", "zh", marks=pytest.mark.long),
+        pytest.param("zh_sc_TV-1", "嗯。", "zh", marks=pytest.mark.long),
+    ],
+)
+def test_a_yes_to_the_running_question_is_an_answer(
+    tmp_path: Path, recording: Recording, carrier: str, text: str, language: str
+) -> None:
+    folder = tmp_path / "flows"
+    folder.mkdir()
+    (folder / "door.yml").write_text(DOOR, encoding="utf-8")
+    yes = Sound(samples=recording(carrier), text=text, language=language)
+    sounds = {ASK_S: question(recording, "Mind the door."), 4.5: yes}
+    heard = converse(tmp_path, sounds, length_s=9.0, llm=TopicLlm(ANSWERS), flows=folder)
+    assert heard.verdicts() == [("cancel", "words")], heard.story()
+    assert heard.inputs()[-1] == text
+    slots = [(p["slot"], p["new"]) for p in heard.payloads("flow:slot") if p["accepted"]]
+    assert slots == [("open_door", True)], heard.story()
+    assert "noted" in [word for word, _ in heard.words(5.0)] and "sleeping" not in [word for word, _ in heard.words()]
+
+
+def scraps_of(samples: Samples, length_s: float, count: int) -> list[Samples]:
+    """Cut `count` pieces out of a recording, from its loudest half, without clicks."""
+    size = round(length_s * MIC_RATE_HZ)
+    edge = np.linspace(0.0, 1.0, MIC_RATE_HZ // 500, dtype=np.float32)
+    pieces = [samples[begin : begin + size].copy() for begin in range(0, len(samples) - size, size)]
+    loud = sorted(pieces, key=lambda piece: -float(np.square(piece).sum()))[: len(pieces) // 2]
+    chosen = loud[:: max(1, len(loud) // count)][:count]
+    for piece in chosen:
+        piece[: len(edge)] *= edge
+        piece[-len(edge) :] *= edge[::-1]
+    return chosen
+
+
+@pytest.mark.parametrize("length_s", [0.08, pytest.param(0.05, marks=pytest.mark.long)])
+def test_scraps_of_voice_only_duck_and_the_volume_is_back_within_300_ms(
+    tmp_path: Path, recording: Recording, length_s: float
+) -> None:
+    pieces = [
+        piece
+        for name in ("en_az_weather", "zh_azmix_1", "en_pv_3d81fdaa")
+        for piece in scraps_of(recording(name), length_s, 4)
+    ]
+    sounds = {5.0 + 0.7 * number: Sound(samples=piece) for number, piece in enumerate(pieces)}
+    heard = converse(tmp_path, {ASK_S: question(recording), **sounds}, length_s=15.0, llm=TopicLlm(ANSWERS))
+    assert heard.of("output:cut") == [] and heard.verdicts() == [], heard.story()
+    assert [p["status"] for p in heard.answers()] == ["completed"] and len(heard.inputs()) == 1
+    assert_said_whole(heard, SAILORS)
+    downs, ups = ([p["at_s"] - heard.begin_s for p in heard.payloads(f"output:{kind}")] for kind in ("duck", "unduck"))
+    assert 0 < len(downs) == len(ups)
+    for down_s, up_s in zip(downs, ups, strict=True):
+        last = max(at_s + length_s for at_s in sounds if at_s < down_s)
+        assert down_s < up_s < last + 0.3, heard.story()
+        whole = heard.loudness_db(down_s - 1.0, down_s)
+        assert heard.loudness_db(last + 0.3, last + 0.5) > whole - 6.0, heard.story()
 
 
 def test_its_own_words_are_no_interruption(tmp_path: Path, recording: Recording) -> None:
@@ -277,6 +357,28 @@ def flows(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "warn.yml").write_text(FLOWS, encoding="utf-8")
     return folder
+
+
+RAILS = f"""
+user_intents:
+  ask for a warning: ["Warn me about kettles."]
+rails:
+  warn:
+    steps:
+      - user: ask for a warning
+      - {{say: "{WARNING}", interruptible: false}}
+"""
+
+
+def test_a_rail_marks_what_may_not_be_interrupted(tmp_path: Path, recording: Recording) -> None:
+    folder = tmp_path / "flows"
+    folder.mkdir()
+    (folder / "rails.yml").write_text(RAILS, encoding="utf-8")
+    words = Sound(samples=recording("en_az_weather"), text="What about mountains?")
+    sounds = {ASK_S: question(recording, "Warn me about kettles."), 4.5: words}
+    heard = converse(tmp_path, sounds, length_s=8.0, llm=TopicLlm(ANSWERS), flows=folder)
+    assert heard.of("output:cut") == [] and heard.of("output:duck") == [], heard.story()
+    assert [word for word, _ in heard.words()] == words_of(WARNING) + words_of(MOUNTAINS)
 
 
 def test_what_may_not_be_interrupted_is_said_to_its_end_and_then_answered(

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from audio.engine import AudioModels
+from audio.pcm import SILENCE_DB, rms_db
 from audio.ports import Samples
 from audio.simulated import MIC_RATE_HZ, OUT_RATE_HZ, RoomConfig
 from audio.stt.transcription import Transcription
@@ -249,6 +250,12 @@ class Heard:
         """Return the words of the loudspeaker's track, as recorded."""
         end = len(self.track) if end_s is None else int(end_s * OUT_RATE_HZ)
         return self.voice.heard(self.track[int(begin_s * OUT_RATE_HZ) : end])
+
+    def loudness_db(self, begin_s: float, end_s: float) -> float:
+        """Return the loudest moment (20 ms) of a stretch of the loudspeaker's track, in dBFS."""
+        part = self.track[int(begin_s * OUT_RATE_HZ) : int(end_s * OUT_RATE_HZ)]
+        frames = part[: len(part) // _FRAME * _FRAME].reshape(-1, _FRAME)
+        return max((rms_db(frame) for frame in frames), default=SILENCE_DB)
 
     def verdicts(self) -> list[tuple[str, str]]:
         return [(p["verdict"], p["because"]) for p in self.payloads("interrupt:confirm")]
