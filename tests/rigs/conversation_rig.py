@@ -90,7 +90,8 @@ class ConversationRig(Acts, Watch):
         self.track: list[np.ndarray[Any, Any]] = []
         self.run_frames: list[list[Any]] = []
         self._ramped = (0, 0)
-        self._block_credits: list[tuple[list[Any], int]] = []
+        self._block_credits: set[tuple[IntentId, int]] = set()
+        self._maybe_heard: set[tuple[IntentId, int]] = set()
         self._said_again: Counter[GenerationId] = Counter()
         self._unclear: set[GenerationId] = set()
         self.complete_words: list[tuple[IntentId, int]] = []

@@ -91,7 +91,7 @@ class Watch:
             ramped = self._ramped[1] if self._ramped[0] == self._blocks - 1 else 0
             self.run_frames.append([owner, frames + ramped, self._blocks, False])
         run = self.run_frames[-1]
-        self._block_credits.append((run, frames))
+        self._block_credits.add(owner)
         if run[1] >= WORD_FRAMES - FADE_FRAMES - 12 and not run[3]:
             run[3] = True
             if owner in self.complete_words:
@@ -100,18 +100,11 @@ class Watch:
                 self.complete_words.append(owner)
 
     def _lose_last_block(self) -> None:
-        """Take back the block that was on its way to a loudspeaker that is gone: its words broke off without a fade."""
-        for run, frames in self._block_credits:
-            owner = run[0]
-            run[1] -= frames
-            if not run[3] or run[1] >= WORD_FRAMES - 12:
-                continue
-            run[3] = False
-            generation_id = self.intents[owner[0]].generation_id
-            if self._said_again[generation_id]:
-                self._said_again[generation_id] -= 1
-            else:
-                self.complete_words.remove(owner)
+        """Note the words of the block that was on its way to a loudspeaker that is gone: heard all but its last 20 ms.
+
+        The player counts a sentence that it has handed over whole as said, and one that it has to break off as cut.
+        """
+        self._maybe_heard.update(self._block_credits)
         self._block_credits.clear()
 
     # --- what must never happen -------------------------------------------------------------------------
@@ -155,8 +148,11 @@ class Watch:
             return
         ids = {intent.intent_id for intent in mine}
         said = sorted((owner for owner in self.complete_words if owner[0] in ids), key=lambda o: (_number(o[0]), o[1]))
-        heard = "".join(word_spans(self.intents[i].text)[n].text for i, n in said)
-        if letters(heard) != letters(text):
+        heard, least = (
+            "".join(word_spans(self.intents[i].text)[n].text for i, n in owners)
+            for owners in (said, [owner for owner in said if owner not in self._maybe_heard])
+        )
+        if letters(text) not in (letters(heard), letters(least)):
             self.note(f"stored of {generation_id}: {text!r}; in the samples: {heard!r}")
 
     def _was_shown(self, intent_id: IntentId) -> bool:
