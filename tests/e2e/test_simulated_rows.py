@@ -93,7 +93,8 @@ def test_noises_that_cut_are_resumed(tmp_path: Path, recording: Recording) -> No
 
 
 @pytest.mark.parametrize(
-    ("carrier", "text", "language"), [("en_card_001", "Yeah, right.", "en"), ("zh_sc_TV-1", "嗯，对。", "zh")]
+    ("carrier", "text", "language"),
+    [("en_card_001", "Yeah, right.", "en"), pytest.param("zh_sc_TV-1", "嗯，对。", "zh", marks=pytest.mark.long)],
 )
 def test_a_backchannel_is_resumed(tmp_path: Path, recording: Recording, carrier: str, text: str, language: str) -> None:
     backchannel = Sound(samples=recording(carrier), text=text, language=language)
@@ -254,7 +255,7 @@ def test_words_cancel_and_are_answered(tmp_path: Path, recording: Recording) -> 
     assert_answered_anew(heard, 6.8)
 
 
-PAUSES = [("en_card_001", "Hold on.", "en"), ("zh_sc_TV-1", "哎，等一下。", "zh")]
+PAUSES = [pytest.param("en_card_001", "Hold on.", "en", marks=pytest.mark.long), ("zh_sc_TV-1", "哎，等一下。", "zh")]
 
 
 @pytest.mark.parametrize(("carrier", "text", "language"), PAUSES)
@@ -271,7 +272,8 @@ def test_a_pause_phrase_is_silence_without_a_reply(
 
 
 @pytest.mark.parametrize(
-    ("carrier", "text", "language"), [("en_card_003", "Not that.", "en"), ("zh_azmix_5", "不是这个。", "zh")]
+    ("carrier", "text", "language"),
+    [("en_card_003", "Not that.", "en"), pytest.param("zh_azmix_5", "不是这个。", "zh", marks=pytest.mark.long)],
 )
 def test_an_objection_is_answered(tmp_path: Path, recording: Recording, carrier: str, text: str, language: str) -> None:
     phrase = Sound(samples=recording(carrier), text=text, language=language)
@@ -289,7 +291,10 @@ def test_what_follows_a_pause_phrase_is_the_input(tmp_path: Path, recording: Rec
     assert_answered_anew(heard, 6.6)
 
 
-GO_ON = [("Go on.", "Say that again.", "en"), ("继续。", "再说一遍。", "zh")]
+GO_ON = [
+    pytest.param("Go on.", "Say that again.", "en", marks=pytest.mark.long),
+    ("继续。", "再说一遍。", "zh"),
+]
 
 
 @pytest.mark.parametrize(("go_on", "again", "language"), GO_ON)
@@ -326,7 +331,7 @@ def test_typed_text_while_it_speaks(tmp_path: Path, recording: Recording) -> Non
     assert_answered_anew(heard, 6.1)
 
 
-@pytest.mark.parametrize("text", ["stop", "停一下"])
+@pytest.mark.parametrize("text", [pytest.param("stop", marks=pytest.mark.long), "停一下"])
 def test_a_typed_stop_phrase_is_silence(tmp_path: Path, recording: Recording, text: str) -> None:
     at = {6.0: SendText(text=text)}
     heard = converse(tmp_path, {ASK_S: question(recording)}, length_s=9.0, llm=TopicLlm(ANSWERS), at=at)
@@ -381,6 +386,7 @@ def test_a_rail_marks_what_may_not_be_interrupted(tmp_path: Path, recording: Rec
     assert [word for word, _ in heard.words()] == words_of(WARNING) + words_of(MOUNTAINS)
 
 
+@pytest.mark.long
 def test_what_may_not_be_interrupted_is_said_to_its_end_and_then_answered(
     tmp_path: Path, recording: Recording, flows: Path
 ) -> None:
