@@ -212,6 +212,7 @@ class Assembly:
             load_policy=self._load_policy,
             page_opener=SystemBrowser(),
             may_speculate=settings.answer_ahead,
+            thinking_cue=lambda language: self.brains.thinking_cue(language, is_wanted=self.settings.thinking_cue),
             attention_window_s=settings.attention_s if settings.attention == "addressed" else None,
             on_expected=lambda kind: self.engine.ears.expect_short_answer(kind in _SHORT_ANSWERS),
             context_sources=() if timing.is_inline else context_sources(settings, clock),

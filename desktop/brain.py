@@ -21,6 +21,9 @@ _PATIENCE_S = 0.3
 """How long a turn waits for the index of examples right after the start, before it makes do with character n-grams."""
 
 
+_USUAL_CUE = {"en": "Let me think.", "zh": "我想想。"}
+
+
 class BrainFactory:
     """Reads flows, rails and persona; `make` reads them again, for a reload.
 
@@ -71,6 +74,14 @@ class BrainFactory:
     def display_name(self, ui_language: str) -> str:
         """Return the character's name in the window's language."""
         return self.persona.name.get(ui_language if ui_language in ("en", "zh") else self._settings.languages[0])
+
+    def thinking_cue(self, language: str | None, *, is_wanted: bool) -> str | None:
+        """Return what is said when an answer takes long: the persona's cue, else the usual one if it `is_wanted`."""
+        answered_in = self.persona.reply_language(language)
+        own = self.persona.thinking_cue
+        if own.by_language:
+            return own.get(answered_in) or None
+        return _USUAL_CUE[answered_in] if is_wanted else None
 
     def hotwords(self) -> tuple[str, ...]:
         """Return words the recogniser is to expect."""

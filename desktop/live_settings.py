@@ -49,6 +49,8 @@ class EngineDoor:
                 self._engine.ears.set_hands_free(self._is_hands_free)
             case "volume" | "speed":
                 self._engine.speech.adjust(speed=settings.speed, volume=settings.volume)
+            case "thinking_cue":
+                self._assembly.use(settings)
             case "pauses":
                 self._engine.speech.set_pauses(Pauses().scaled(settings.pauses))
             case "voice" | "unspeakable":

@@ -115,7 +115,7 @@ class Settings:
         minimum=1024,
         maximum=65535,
     )
-    thinking_cue: bool = _setting(False, "boolean", "a short sound when an answer takes more than a second")
+    thinking_cue: bool = _setting(False, "boolean", "a few words when an answer takes more than a second")
     subtitles: bool = _setting(True, "boolean", "show subtitles")
     subtitle_size_pt: float = _setting(18.0, "number", "size of subtitles", minimum=8, maximum=72)
     subtitle_font: str | None = _setting(None, "text_or_none", "font family of subtitles")

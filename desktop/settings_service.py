@@ -45,6 +45,7 @@ ENGINE_LIVE = frozenset(
         "volume",
         "speed",
         "pauses",
+        "thinking_cue",
         "unspeakable",
         "extra_output_delay_ms",
         "ears",

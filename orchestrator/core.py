@@ -48,6 +48,7 @@ from orchestrator.dialogue.attention import AttentionSettings
 from orchestrator.dialogue.conversation import Conversation
 from orchestrator.dialogue.heard import HeardLedger
 from orchestrator.dialogue.history import History
+from orchestrator.dialogue.thinking import Cue, Thinking
 from orchestrator.dialogue.tool_results import ToolResults
 from orchestrator.dialogue.tools.builtin import builtin_tools
 from orchestrator.dialogue.tools.confirmations import Confirmations, ConfirmingBrain
@@ -91,6 +92,7 @@ class LlmHost(Protocol):
 class CoreParts:
     """What the composition root hands to the core. `remake_brain` reads the configuration again, for a reload.
 
+    `thinking_cue` returns what is said in a language when an answer takes long, None for nothing.
     `may_speculate` lets answers begin before the end of the user's turn is certain; `on_expected` hears, after every
     answer, which type of answer the open question wants (None: there is none).
     """
@@ -115,6 +117,7 @@ class CoreParts:
     context_sources: Sequence[ContextSource] = ()
     warm_brain: Callable[[Brain], Awaitable[None]] | None = None
     may_speculate: bool = True
+    thinking_cue: Cue = lambda language: None
     attention_window_s: float | None = None
     on_expected: Callable[[str | None], None] = lambda expected: None
 
@@ -185,6 +188,9 @@ class Core:
             views=parts.views,
             brain=self._present_brain,
             book=parts.policy.book(parts.names),
+            thinking=Thinking(
+                turns=self.turns, speech=parts.speech, views=parts.views, ids=parts.ids, cue=parts.thinking_cue
+            ),
             times=parts.policy.times,
             may_speculate=self._may_speculate,
             attention=AttentionSettings(window_s=parts.attention_window_s, names=parts.names),

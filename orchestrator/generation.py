@@ -56,6 +56,7 @@ class Generation:
         self.sounded = False
         self.suspend_count = 0
         self.protected_intents: set[IntentId] = set()
+        self.cue_intents: set[IntentId] = set()
         self.task: asyncio.Task[Any] | None = None
         self.running = asyncio.Event()
         self.running.set()

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from orchestrator.contracts.ids import GenerationId, IntentId
 from orchestrator.contracts.lanes import Behaviour
 
+CUE_SLOT = "cue"
+"""Slot of what is said to fill a wait: it belongs to an answer and is no part of its text."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechIntent:

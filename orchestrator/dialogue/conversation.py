@@ -36,6 +36,7 @@ from orchestrator.dialogue.output_watch import OutputWatch
 from orchestrator.dialogue.phrase_book import PhraseBook
 from orchestrator.dialogue.speculation import Speculation
 from orchestrator.dialogue.state_line import StateLine
+from orchestrator.dialogue.thinking import Thinking
 from orchestrator.dialogue.turn_loop import TurnLoop
 from orchestrator.dialogue.turn_work import Script
 from orchestrator.dialogue.utterances import Utterance, Utterances, join, turn_input
@@ -63,6 +64,7 @@ class Conversation:
         views: ViewSink,
         brain: Callable[[], Brain],
         book: PhraseBook,
+        thinking: Thinking,
         times: InterruptionTimes | None = None,
         may_speculate: Callable[[], bool] = lambda: True,
         attention: AttentionSettings | None = None,
@@ -100,6 +102,7 @@ class Conversation:
             settings=attention or AttentionSettings(), clock=clock, trace=bus.trace, on_change=self.refresh
         )
         self._called: tuple[UtteranceId | None, Script] | None = None
+        self.thinking = thinking
         self._line = StateLine(
             bus=bus,
             views=views,
@@ -144,7 +147,7 @@ class Conversation:
         self._is_closing = True
         for timer in (self._resume_timer, self._silence_timer):
             self._disarm(timer)
-        self._line.close()
+        self.thinking.close()
         self.attention.close()
 
     def refresh(self) -> None:
@@ -424,7 +427,7 @@ class Conversation:
                 user, script=script, is_joined=is_joined, on_end=self._on_answer_end, replaces=replaces
             )
         self._corrections.note(payload.text, generation.generation_id)
-        self._line.think_after(self._times.thinking_after_s)
+        self.thinking.expect(self._times.thinking_after_s, payload.language)
 
     def _called_script(self, payload: InputUser, event: Event) -> Script | None:
         """Return what the character says when it is called or sent to sleep; who types is always meant."""

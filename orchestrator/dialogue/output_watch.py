@@ -75,7 +75,7 @@ class OutputWatch:
         generation = self._generations.get(event.generation_id)
         if not isinstance(payload, OutputFirstSound) or generation is None or event.intent_id is None:
             return
-        generation.sounded = True
+        generation.sounded |= event.intent_id not in generation.cue_intents
         self.audible = generation.generation_id
         self._ledger.on_playing(event.intent_id)
         if not generation.is_stale:
@@ -98,7 +98,7 @@ class OutputWatch:
             self._ledger.on_word(event.intent_id, payload)
             generation = self._generations.get(event.generation_id)
             if generation is not None:
-                generation.sounded = True
+                generation.sounded |= event.intent_id not in generation.cue_intents
 
     def _on_intent_state(self, envelope: Envelope) -> None:
         event, payload = envelope.event, envelope.event.payload
@@ -127,6 +127,10 @@ class OutputWatch:
     def _on_playing(self, generation_id: GenerationId, event: Event, payload: IntentStateChanged) -> None:
         generation = self._generations.get(generation_id)
         if generation is None or generation.is_stale or event.intent_id is None:
+            return
+        if event.intent_id in generation.cue_intents:
+            self.audible = generation_id
+            self._on_change()
             return
         generation.sounded = True
         # Text that is only shown has no first sound; it is said all the same.

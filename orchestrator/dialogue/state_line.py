@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from orchestrator.bus.bus import Bus
 from orchestrator.contracts.ids import GenerationId
 from orchestrator.contracts.lanes import GenerationState
 from orchestrator.contracts.ports import ViewSink
-from orchestrator.contracts.views import ExpressionView, StateView
+from orchestrator.contracts.views import StateView
 from orchestrator.dialogue.turn_loop import TurnLoop
 from orchestrator.dialogue.utterances import Utterances
 from orchestrator.generation import Generation
@@ -39,12 +38,6 @@ class StateLine:
         self._audible = audible
         self._is_asleep = is_asleep
         self._state = ""
-        self._thinking_timer: asyncio.TimerHandle | None = None
-
-    def close(self) -> None:
-        """Show no more thinking: the program ends."""
-        if self._thinking_timer is not None:
-            self._thinking_timer.cancel()
 
     def refresh(self) -> None:
         """Tell the state if it has changed."""
@@ -68,14 +61,3 @@ class StateLine:
         if active is not None:
             return "speaking" if active.sounded and self._audible() == active.generation_id else "thinking"
         return "thinking" if self._utterances.is_undecided else "idle"
-
-    def think_after(self, delay_s: float) -> None:
-        """Show that the character thinks, if its answer has not sounded by then."""
-        self.close()
-        active = self._turns.active
-        if active is not None:
-            self._thinking_timer = asyncio.get_running_loop().call_later(delay_s, self._on_thinking_due, active)
-
-    def _on_thinking_due(self, generation: Generation) -> None:
-        if self._turns.active is generation and not generation.sounded:
-            self._views.show(ExpressionView(generation_id=generation.generation_id, expression="thinking"))

@@ -11,6 +11,7 @@ from rigs.conversation_parts import WORD_FRAMES
 
 from orchestrator.bus.envelope import Envelope
 from orchestrator.contracts.ids import GenerationId, IntentId
+from orchestrator.contracts.intents import CUE_SLOT
 from orchestrator.contracts.lanes import GenerationState, Lane
 from orchestrator.speech.words import word_spans
 from orchestrator.store import records
@@ -139,7 +140,7 @@ class Watch:
         mine = [
             intent
             for intent in self.intents.values()
-            if intent.generation_id == generation_id and intent.intent_id not in errors
+            if intent.generation_id == generation_id and intent.intent_id not in errors and intent.slot != CUE_SLOT
         ]
         whole = letters("".join(intent.text for intent in mine))
         if not whole.startswith(letters(text)):

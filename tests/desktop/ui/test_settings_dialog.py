@@ -169,9 +169,9 @@ def test_a_choice_in_the_menu_shows_in_the_dialog(opened: Callable[..., Opened])
 def test_a_switch_says_when_it_takes_effect(opened: Callable[..., Opened]) -> None:
     one = opened()
     one.open("talking")
-    QTest.keyClick(one.child("setting_thinking_cue", QCheckBox), Qt.Key.Key_Space)
-    one.qtbot.waitUntil(lambda: "restart" in one.dialog.rows["thinking_cue"].status())
-    assert one.saved().thinking_cue is True
+    QTest.keyClick(one.child("setting_answer_ahead", QCheckBox), Qt.Key.Key_Space)
+    one.qtbot.waitUntil(lambda: "restart" in one.dialog.rows["answer_ahead"].status())
+    assert one.saved().answer_ahead is False
 
 
 def test_subtitles_follow_size_and_switch(opened: Callable[..., Opened]) -> None:
