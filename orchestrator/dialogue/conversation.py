@@ -177,7 +177,8 @@ class Conversation:
         self._disarm(self._resume_timer)
         self._disarm(self._silence_timer)
         is_audible = active is not None and self._output.audible == active.generation_id
-        if active is not None and not is_audible and not active.is_protected:
+        is_silent = active is not None and not (active.sounded and is_audible)
+        if active is not None and is_silent and not active.is_protected:
             # Nothing sounds that the ears could cut: before the first sound, or while a tool works in silence.
             utterance.holds = active.generation_id
             if active.suspend("user_spoke_first"):
