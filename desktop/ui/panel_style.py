@@ -81,7 +81,7 @@ def panel_stylesheet(p: Palette) -> str:
         background: {p.surface}; border: 1px solid {p.outline}; border-radius: 8px; min-height: 30px;
         padding: 0 8px; selection-background-color: {p.primary}; selection-color: {p.on_primary}; }}
     QAbstractSpinBox QLineEdit {{
-        background: transparent; border: none; border-radius: 0; padding: 0; min-height: 0; }}
+        background: transparent; border: none; border-radius: 0; padding: 0 0 0 8px; min-height: 0; }}
     QComboBox:focus, QDoubleSpinBox:focus, QSpinBox:focus {{ border: 2px solid {p.primary}; padding: 0 7px; }}
     QComboBox:disabled, QDoubleSpinBox:disabled, QSpinBox:disabled {{ color: {p.muted}; }}
     QComboBox::drop-down {{ subcontrol-position: right center; width: 24px; border: none; }}

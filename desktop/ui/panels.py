@@ -123,6 +123,7 @@ class Panels(QObject):
             self._settings = SettingsDialog(
                 self._service, self.persona, self._bridge, window.theme, window.translator, window
             )
+            self._settings.form.follow(window.characters)
             self._settings.applied.connect(self._on_applied)
         return self._settings
 

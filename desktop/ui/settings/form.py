@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
@@ -12,7 +13,9 @@ from desktop.bridge import Bridge
 from desktop.ears_numbers import dial_numbers
 from desktop.llm_probe import LlmTest
 from desktop.settings_service import Change, DeviceChoices, InstallStep, ModelChoice, SettingsService
+from desktop.ui.avatar.in_window import AvatarInWindow
 from desktop.ui.i18n import Translator
+from desktop.ui.settings.avatar_editor import AvatarEditor
 from desktop.ui.settings.editors import DeviceEditor, TextEditor
 from desktop.ui.settings.groups import ENDPOINT_ONLY, KEY, make_editor
 from desktop.ui.settings.llm_editor import LlmEditor, LlmModelEditor
@@ -35,12 +38,19 @@ class SettingsForm(QObject):
         self._installing: dict[str, ModelEditor] = {}
         self._devices: DeviceChoices | None = None
         self._models: tuple[ModelChoice, ...] | None = None
+        self._characters: AvatarInWindow | None = None
         self.rows: dict[str, SettingRow] = {}
         self.devices_note = QLabel()
         self.devices_note.setObjectName("settingsDevicesNote")
         self.devices_note.setProperty("role", "error")
         self.devices_note.setWordWrap(True)
         self.devices_note.hide()
+
+    def follow(self, characters: AvatarInWindow) -> None:
+        """Offer the packs that `characters` finds, and import through it."""
+        self._characters = characters
+        characters.found.connect(lambda _choices: self._offer_characters())
+        self._offer_characters()
 
     # --- rows -------------------------------------------------------------------------------------------
 
@@ -72,6 +82,8 @@ class SettingsForm(QObject):
         """Look devices and models up anew."""
         self._service.find_devices(lambda found: self._later(lambda: self._show_devices(found)))
         self._find_models()
+        if self._characters is not None:
+            self._characters.look_again()
 
     @property
     def is_informed(self) -> bool:
@@ -88,12 +100,20 @@ class SettingsForm(QObject):
         for editor in self._model_editors(names):
             editor.install_asked.connect(lambda model, asking=editor: self._on_install_asked(model, asking))
             editor.cancel_asked.connect(self._service.cancel_install)
+        if "avatar" in names:
+            self._avatars.import_asked.connect(self._on_import_asked)
         if "llm" not in names:
             return
         llm = self._llm
         llm.test_asked.connect(self._on_test_asked)
         llm.search_asked.connect(self.search_servers)
         llm.source_changed.connect(self._on_source_changed)
+
+    @property
+    def _avatars(self) -> AvatarEditor:
+        editor = self.rows["avatar"].editor
+        assert isinstance(editor, AvatarEditor)
+        return editor
 
     @property
     def _llm(self) -> LlmEditor:
@@ -189,6 +209,7 @@ class SettingsForm(QObject):
         if self._models is not None:
             for models in self._model_editors(self.rows):
                 models.offer(self._models)
+        self._offer_characters()
         found = self._devices
         if found is None or "input_device" not in self.rows:
             return
@@ -198,6 +219,14 @@ class SettingsForm(QObject):
                 editor.offer([device.name for device in devices])
         self.devices_note.setVisible(bool(found.message))
         self.devices_note.setText(found.message)
+
+    def _on_import_asked(self, path: Path) -> None:
+        if self._characters is not None:
+            self._characters.take_in(path)
+
+    def _offer_characters(self) -> None:
+        if self._characters is not None and "avatar" in self.rows:
+            self._avatars.offer(self._characters.choices)
 
     def _find_models(self) -> None:
         self._service.find_models(lambda found: self._later(lambda: self._show_models(found)))

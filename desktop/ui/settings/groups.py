@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from desktop.settings import describe
 from desktop.ui.i18n import Translator
+from desktop.ui.settings.avatar_editor import AvatarEditor
 from desktop.ui.settings.editors import (
     ChoiceEditor,
     DeviceEditor,
@@ -56,6 +57,7 @@ def make_editor(name: str, translator: Translator) -> Editor:
     special: dict[str, Callable[[], Editor]] = {
         "input_device": lambda: DeviceEditor(name, translator),
         "output_device": lambda: DeviceEditor(name, translator),
+        "avatar": lambda: AvatarEditor(name, translator),
         "ears": lambda: NumbersEditor(translator),
         "llm": lambda: LlmEditor(translator),
         "llm_model": lambda: LlmModelEditor(translator),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,14 @@ from desktop.event_view import EventInbox
 from desktop.history_service import HistoryService
 from desktop.llm_probe import LlmTest
 from desktop.models import ModelStore
+from desktop.paths import assets
 from desktop.prompt_record import PromptRecord
 from desktop.settings import Settings, describe, load_settings
 from desktop.settings_service import DeviceChoice, DeviceChoices, InstallStep, SettingsService
+from desktop.ui.avatar.library import AvatarChoice
 from desktop.ui.i18n.translator import CATALOGUES, LANGUAGES
 from desktop.ui.panels import Panels
+from desktop.ui.settings.avatar_editor import AvatarEditor
 from desktop.ui.settings.dialog import SettingsDialog
 from desktop.ui.settings.editors import NumberBox
 from desktop.ui.settings.groups import GROUPS, KEY
@@ -303,3 +307,45 @@ def test_a_number_set_by_hand_goes_before_the_dial_and_can_go_back(opened: Calla
     QTest.keyClick(one.child("ears_echo.noise_suppression", QCheckBox), Qt.Key.Key_Space)
     one.qtbot.waitUntil(lambda: "restart" in one.dialog.rows["ears"].status())
     assert one.saved().ears == (("echo.noise_suppression", 0.0),)
+
+
+def test_the_character_is_chosen_from_a_list(opened: Callable[..., Opened]) -> None:
+    one = opened()
+    one.open("character")
+    box = one.child("setting_avatar", QComboBox)
+    one.qtbot.waitUntil(lambda: box.count() > 2)
+    other = next(choice for choice in one.window.characters.choices if choice.id != one.window.characters.id)
+    one.choose("avatar", other.name(one.window.translator.language))
+    one.qtbot.waitUntil(lambda: one.window.characters.id == other.id)
+    assert one.saved().avatar == other.id
+
+
+def test_a_pack_with_a_fault_is_listed_with_it_and_can_not_be_chosen(opened: Callable[..., Opened]) -> None:
+    one = opened()
+    one.open("character")
+    editor = one.dialog.rows["avatar"].editor
+    assert isinstance(editor, AvatarEditor)
+    fault = "avatar.yaml:3:1: unknown key 'eys'; did you mean 'eyes'?"
+    editor.offer([AvatarChoice(id="mine", is_shipped=False, problem=fault)])
+    box = one.child("setting_avatar", QComboBox)
+    assert "mine" in box.itemText(1) and not box.model().item(1).isEnabled()
+    told = one.child("avatarProblems", QLabel)
+    assert told.isVisible() and told.text() == fault
+    editor.offer([])
+    assert not told.isVisible()
+
+
+def test_a_pack_is_imported_from_the_settings(opened: Callable[..., Opened], tmp_path: Path) -> None:
+    one = opened()
+    one.window.characters.library.user = tmp_path / "avatars"
+    one.open("character")
+    packed = tmp_path / "guest.zip"
+    with zipfile.ZipFile(packed, "w") as archive:
+        for file in sorted((assets() / "avatars" / "mynah").rglob("*")):
+            if file.is_file():
+                archive.write(file, f"guest/{file.relative_to(assets() / 'avatars' / 'mynah')}")
+    editor = one.dialog.rows["avatar"].editor
+    assert isinstance(editor, AvatarEditor)
+    editor.import_asked.emit(packed)
+    one.qtbot.waitUntil(lambda: one.window.characters.id == "guest")
+    assert (tmp_path / "avatars" / "guest" / "avatar.yaml").is_file()
