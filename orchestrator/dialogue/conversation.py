@@ -149,6 +149,9 @@ class Conversation:
             self._disarm(timer)
         self.thinking.close()
         self.attention.close()
+        # What stands aside for a notification is not the active answer, and nobody else ends it.
+        while self._aside:
+            self._turns.cancel(self._aside.pop(), InterruptReason.SHUTDOWN)
 
     def refresh(self) -> None:
         """Tell the window and the bus the character's state if it has changed."""

@@ -237,6 +237,23 @@ def an_urgent_notice_passes_the_answer(rig: ConversationRig) -> None:
     assert [p["state"] for p in rig.payloads("notify:state")] == ["due", "spoken"]
 
 
+def the_program_ends_while_an_answer_stands_aside(rig: ConversationRig) -> None:
+    """In the very moment in which the urgent notice is over and the answer has not gone on yet."""
+    rig.ask("tell me", rig.sentence(), rig.sentence())
+    rig.until(lambda: len(rig.complete_words) >= 2)
+    answer = rig.core.turns.active
+    assert answer is not None
+    rig.do(lambda: rig.core.handle(Notify(id="n1", text="the kettle boils now.", urgent=True)))
+    notice = rig.core.turns.active
+    assert notice is not None and notice is not answer
+    assert rig.until(lambda: notice.state is GenerationState.COMPLETED)
+    assert answer.state is GenerationState.SUSPENDED
+    rig.close()
+    rig.check()
+    assert answer.state is GenerationState.CANCELLED
+    rig.open()
+
+
 def _start_speculative(rig: ConversationRig, script: Script) -> Generation:
     user = TurnInput(text="tell me")
     generation: Generation = rig.do(lambda: rig.core.turns.start(user, script=script, is_speculative=True))
@@ -444,6 +461,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     control_comes_first_and_context_is_bounded,
     an_interrupt_for_what_is_over_changes_nothing,
     an_urgent_notice_passes_the_answer,
+    the_program_ends_while_an_answer_stands_aside,
     a_speculative_answer_leaves_no_trace,
     a_model_that_fails_is_said_once,
     a_restart_keeps_what_was_said,
