@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +15,7 @@ from rigs.program_rig import Program
 from rigs.screen_rig import ScreenRig
 from rigs.sound_rig import SoundRig
 
+from desktop.ui.i18n.translator import CATALOGUES
 from desktop.ui.setup.guide import STEPS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.window, pytest.mark.audio, pytest.mark.models, pytest.mark.timeout(180)]
@@ -55,6 +58,47 @@ class Newcomer:
     def keep(self, name: str) -> None:
         """Keep a picture to be looked at."""
         self.screen.screenshot(self.shots / f"{name}.png")
+
+
+def test_the_guide_opens_by_itself_at_the_first_start_only(
+    sound_rig: SoundRig, screen_rig: ScreenRig, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from desktop.cli import main; sys.exit(main(sys.argv[1:]))",
+        "--data",
+        str(data),
+        "--llm",
+        "none",
+    ]
+    env = {**os.environ, **sound_rig.env, **screen_rig.env}
+
+    def started() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command, env=env, cwd=Path(__file__).parents[2], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    title = CATALOGUES["en"]["setup.title"]
+    data.mkdir()
+    for is_first in (True, False):
+        process = started()
+        try:
+            screen_rig.wait_for_window("^Mynah$")
+            if is_first:
+                guide = screen_rig.wait_for_window(title)
+                screen_rig.xdotool("windowactivate", "--sync", guide, "key", "Escape")
+                until_s = time.monotonic() + 15
+                while not (data / "settings.yaml").exists():
+                    assert time.monotonic() < until_s, "that it was seen is kept"
+                    time.sleep(0.05)
+            else:
+                with pytest.raises(AssertionError, match="no window"):
+                    screen_rig.wait_for_window(title, timeout_s=3)
+        finally:
+            process.terminate()
+            assert process.wait(15) in (0, -15, 143)
 
 
 @pytest.mark.parametrize(("language", "greeting"), [("en", "Hello!"), ("zh", "你好")])

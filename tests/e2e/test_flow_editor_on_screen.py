@@ -1,4 +1,4 @@
-"""Writing a flow as a user does, on a real screen: a mistake, its fix by a click, saved, and the new flow answers."""
+"""Writing a flow as a user does, on a real screen: a mistake, its fix by a click, saved, typed to, and spoken to."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ from typing import Any
 import pytest
 from rigs.program_rig import Program
 from rigs.screen_rig import ScreenRig
+from rigs.sound_rig import SoundRig, rms_db, write_wav
 
-pytestmark = [pytest.mark.e2e, pytest.mark.window, pytest.mark.models, pytest.mark.timeout(180)]
+from audio.simulated import MIC_RATE_HZ
+from desktop.demo import user_voice
+from desktop.models import ModelStore
+from desktop.settings import Settings
+from desktop.sound_models import load_voice
+
+pytestmark = [pytest.mark.e2e, pytest.mark.window, pytest.mark.audio, pytest.mark.models, pytest.mark.timeout(180)]
 
 FLOW = """\
 flows:
@@ -77,8 +84,17 @@ class User:
                 self.press("Escape")
 
 
-def test_a_broken_flow_is_mended_by_a_click_and_answers(screen_rig: ScreenRig, tmp_path: Path) -> None:
-    env = {**screen_rig.env, "PULSE_SERVER": "unix:/nonexistent"}
+def spoken(text: str, folder: Path) -> Path:
+    """Return a recording of a user who says `text`."""
+    voice = load_voice(Settings().voice, Settings(), ModelStore(), seed=3)
+    return write_wav(folder / "trigger.wav", user_voice(voice, text), MIC_RATE_HZ)
+
+
+def test_a_broken_flow_is_mended_by_a_click_and_answers(
+    sound_rig: SoundRig, screen_rig: ScreenRig, tmp_path: Path
+) -> None:
+    env = {**sound_rig.env, **screen_rig.env}
+    trigger = spoken("Make me some tea.", tmp_path)
     with Program(["--llm", "none", "--language", "en"], folder=tmp_path, env=env) as program:
         screen_rig.wait_for_window("Mynah")
         user = User(program, screen_rig)
@@ -103,6 +119,17 @@ def test_a_broken_flow_is_mended_by_a_click_and_answers(screen_rig: ScreenRig, t
         user.press("Return")
         said = program.wait_for("history:commit", lambda r: r["payload"]["role"] == "assistant", timeout_s=30)
         assert said["payload"]["text"].endswith("The kettle is singing.")
+
+        # The same by voice: through the virtual microphone, out of the loudspeaker.
+        with_sound = sound_rig.record()
+        sound_rig.speak(trigger)
+        heard = program.wait_for(
+            "history:commit", lambda r: r["payload"]["role"] == "assistant", after=said["seq"], timeout_s=30
+        )
+        assert heard["payload"]["text"].endswith("The kettle is singing.")
+        asked = [r for r in program.of("input:user") if r["payload"]["via"] == "voice"]
+        assert len(asked) == 1 and asked[0]["seq"] < heard["seq"]
+        assert rms_db(with_sound.stop()) > -60, "the new text sounded"
 
         # Another editor writes the file: the text in sight follows.
         path.write_text(path.read_text(encoding="utf-8").replace("singing", "whistling"), encoding="utf-8")
