@@ -93,7 +93,7 @@ class BargeIn:
             if evidence.start_s <= self._run.start_s:
                 self._levels_db.clear()
             if len(self._levels_db) < _MOST_LEVELS:
-                self._levels_db.extend(evidence.levels_db)
+                self._levels_db.extend(evidence.levels_db or self._levels_db[-1:] * 3)
         return probability
 
     def on_phrase(self) -> None:

@@ -234,7 +234,8 @@ class Ears:
                     over_echo_db=frame.echo.over_echo_db,
                     leak_db=frame.echo.leak_db,
                     is_warm=frame.echo.is_warm,
-                    levels_db=levels_db(window, self._history),
+                    # What a canceller leaves of a voice has gaps; over an echo the gate judges it.
+                    levels_db=levels_db(window, self._history) if frame.echo.residual_db is None else (),
                 )
             )
             self._follow(self._endpointer.window(window.start_s, window.end_s, probability))
