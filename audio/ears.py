@@ -224,18 +224,19 @@ class Ears:
         # Over an echo a fragment may be its rest: there an utterance begins with the cut.
         is_over_echo = output is Output.INTERRUPTIBLE and frame.echo.is_far_active
         self._endpointer.is_listening = self._is_hands_free and not is_over_echo
+        residual_db = frame.echo.residual_db
         for window in frame.windows:
             probability = self._barge_in.window(
                 Evidence(
                     start_s=window.start_s,
                     end_s=window.end_s,
                     probability=0.0 if is_deaf else window.probability,
-                    residual_db=frame.echo.residual_db,
+                    residual_db=residual_db,
                     over_echo_db=frame.echo.over_echo_db,
                     leak_db=frame.echo.leak_db,
                     is_warm=frame.echo.is_warm,
-                    # What a canceller leaves of a voice has gaps; over an echo the gate judges it.
-                    levels_db=levels_db(window, self._history) if frame.echo.residual_db is None else (),
+                    # What a canceller leaves of a voice has gaps; over a loud echo the gate alone judges it.
+                    levels_db=levels_db(window, self._history) if (residual_db is None or residual_db > 15.0) else (),
                 )
             )
             self._follow(self._endpointer.window(window.start_s, window.end_s, probability))
