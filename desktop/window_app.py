@@ -196,6 +196,7 @@ class WindowProgram:
         for command in waiting:
             program.submit(command)
         self.bridge.show(StateView(state="idle"))
+        self.window.watch.count_anew()
         self.window.set_character_name(loaded.display_name)
         if self.settings.settings.avatar is None:
             self.window.characters.show(loaded.avatar)

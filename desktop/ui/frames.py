@@ -64,6 +64,10 @@ class StallStats:
     stalls: int
     worst_ms: float
 
+    def plain(self) -> dict[str, float]:
+        """Return both for `dump`."""
+        return {"count": self.stalls, "worst_ms": self.worst_ms}
+
 
 class StallWatch(QObject):
     """Counts beats of a timer that come late: the thread was busy, or the machine was."""
@@ -75,6 +79,7 @@ class StallWatch(QObject):
         self._last_s: float | None = None
         self._stalls = 0
         self._worst_s = 0.0
+        self.loading = self.stats()
         self._timer = QTimer(self)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
         self._timer.setInterval(_BEAT_MS)
@@ -89,8 +94,13 @@ class StallWatch(QObject):
         """Watch no more."""
         self._timer.stop()
 
+    def count_anew(self) -> None:
+        """Begin to count again, for loading is over; `loading` keeps what was seen until now."""
+        self.loading = self.stats()
+        self._stalls, self._worst_s = 0, 0.0
+
     def stats(self) -> StallStats:
-        """Return what was seen since the first start."""
+        """Return what was seen since the first start, or since `count_anew`."""
         return StallStats(stalls=self._stalls, worst_ms=1000.0 * self._worst_s)
 
     def _on_beat(self) -> None:

@@ -112,7 +112,7 @@ class MainWindow(QMainWindow):
         self._app_name = QLabel()
         self._app_name.setObjectName("appName")
         self._ticker = FrameTicker(bridge.clock, self._on_frame, self._frame_interval_s, self)
-        self._watch = StallWatch(bridge.clock, self)
+        self.watch = StallWatch(bridge.clock, self)
         self._lay_out()
         self._connect()
         self.flow_editor = FlowEditorInWindow(self, bridge)
@@ -187,7 +187,7 @@ class MainWindow(QMainWindow):
 
     def gui_stalls(self) -> StallStats:
         """Return how often this thread did not answer for more than 50 ms."""
-        return self._watch.stats()
+        return self.watch.stats()
 
     def dump(self) -> dict[str, Any]:
         """Return `widgets` and `state` for the control channel. GUI thread."""
@@ -214,7 +214,8 @@ class MainWindow(QMainWindow):
             },
             "paint": {"frames": paint.frames, "mean_ms": paint.mean_ms, "p95_ms": paint.p95_ms, "fps": paint.fps},
             "companion": self.companion.is_on,
-            "stalls": {"count": stalls.stalls, "worst_ms": stalls.worst_ms},
+            "stalls": stalls.plain(),
+            "loadingStalls": self.watch.loading.plain(),
         }
 
     # --- building --------------------------------------------------------------------------------------
@@ -459,12 +460,12 @@ class MainWindow(QMainWindow):
         """Begin to paint frames."""
         super().showEvent(event)
         self._ticker.start()
-        self._watch.start()
+        self.watch.start()
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Paint nothing while hidden."""
         self._ticker.stop()
-        self._watch.stop()
+        self.watch.stop()
         super().hideEvent(event)
 
     def closeEvent(self, event: QCloseEvent) -> None:

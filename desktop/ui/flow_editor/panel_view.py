@@ -357,7 +357,7 @@ class PanelView(QObject):
         for keys, act in (
             ("Ctrl+S", self.save_asked.emit),
             ("Ctrl+F", self.find.open),
-            ("Ctrl+H", self.find.open),
+            ("Ctrl+R", self.find.open),
             ("F3", self.find.find_next),
             ("Shift+F3", self.find.find_previous),
             ("F8", lambda: self.problem_step_asked.emit(1)),

@@ -405,7 +405,7 @@ def test_the_dump_tells_what_is_shown(stage: Any, spoken: Any) -> None:
 
 
 def test_a_busy_gui_thread_is_counted_as_a_stall(stage: Any, qtbot: Any) -> None:
-    watch = stage.window._watch
+    watch = stage.window.watch
     watch.stop()
     watch.start()
     stage.clock.advance(10.0)
