@@ -5,21 +5,23 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from desktop.flow_check import persona_problems
 from desktop.paths import assets, cache_dir, data_dir, flow_config
 from orchestrator.contracts.dialogue import LlmRequest, TurnContext, TurnInput
 from orchestrator.contracts.errors import InputError, MynahError
-from orchestrator.dialogue.brain_loading import LoadedBrain, TestRails, load_folders, make_store
+from orchestrator.dialogue.brain_loading import LoadedBrain, TestRails, make_store
 from orchestrator.flows.graph import mermaid
-from orchestrator.flows.loader import NOT_FLOWS, Layer, load_config
-from orchestrator.flows.source import Problem, Report, did_you_mean, read_source
+from orchestrator.flows.loader import NOT_FLOWS, Layer, Loaded, load_config
+from orchestrator.flows.source import MapNode, Node, Problem, Report, ScalarNode, did_you_mean, read_source
 from orchestrator.flows.testing.coverage import coverage_of
 from orchestrator.flows.testing.format import TestCase, read_tests
 from orchestrator.flows.testing.runner import Runner, TestResult, run_tests
@@ -30,11 +32,15 @@ from orchestrator.tasks.actions.builtin import builtin_actions
 from orchestrator.tasks.actions.custom import scan_actions
 from orchestrator.tasks.actions.registry import ActionRegistry
 
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
 
 def flows_main(argv: list[str]) -> int:
     """Run one of the author tools; returns the exit code (0, 1 a test failed, 2 bad input or faults found)."""
     parser = _parser()
     args = parser.parse_args(argv)
+    # an action that a test lets fail is part of its result, no trouble of the program
+    logging.getLogger().setLevel((args.log_level or "error").upper())
     try:
         return int(args.run(args))
     except MynahError as error:
@@ -63,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--json", action="store_true", help="print JSON")
         command.add_argument("--flows", type=Path, metavar="DIR", help="your own flow folder")
         command.add_argument("--data", type=Path, metavar="DIR", help="the data folder")
+        command.add_argument("--log-level", choices=LOG_LEVELS, help="how much is logged to standard error")
     return parser
 
 
@@ -81,24 +88,29 @@ def _actions_folder(args: argparse.Namespace) -> Path:
     return data_dir(args.data) / "actions"
 
 
-def _load(args: argparse.Namespace) -> LoadedBrain:
-    """Load the shipped layer with the user's over it, or with the path given over it."""
+def _layers(args: argparse.Namespace) -> list[Layer]:
+    """Read the shipped layer with the user's over it, or with the path given over it."""
     path: Path | None = args.path
     if path is not None and not path.exists():
         raise InputError("path_missing", f"{path} does not exist")
+    shipped = Layer.of_folder(flow_config())
     if path is not None and path.is_file():
-        return _load_file(path, _actions_folder(args))
+        return [shipped, Layer(documents=(read_source(path, str(path)),))]
     folder = path or _user_folder(args)
-    shipped = flow_config()
-    folders = [shipped] if folder.resolve() == shipped.resolve() or not folder.is_dir() else [shipped, folder]
-    return load_folders(folders, actions_folder=_actions_folder(args))
+    if folder.resolve() == flow_config().resolve() or not folder.is_dir():
+        return [shipped]
+    return [shipped, Layer.of_folder(folder)]
 
 
-def _load_file(path: Path, actions_folder: Path) -> LoadedBrain:
+def _actions(folder: Path) -> tuple[ActionRegistry, tuple[Problem, ...]]:
     builtin = builtin_actions()
-    custom, problems = scan_actions(actions_folder, {a.name for a in builtin})
-    actions = ActionRegistry([*builtin, *custom])
-    layers = [Layer.of_folder(flow_config()), Layer(documents=(read_source(path, str(path)),))]
+    custom, problems = scan_actions(folder, {a.name for a in builtin})
+    return ActionRegistry([*builtin, *custom]), tuple(problems)
+
+
+def _load(args: argparse.Namespace) -> LoadedBrain:
+    layers = _layers(args)
+    actions, problems = _actions(_actions_folder(args))
     loaded = load_config(layers, actions=actions)
     return LoadedBrain(config=loaded.config, actions=actions, problems=(*problems, *loaded.problems))
 
@@ -190,17 +202,28 @@ def _test(args: argparse.Namespace) -> int:
     if not path.exists():
         raise InputError("path_missing", f"{path} does not exist")
     report = Report()
-    suites = [(file, read_tests(read_source(file, str(file)), report)) for file in _test_files(path)]
-    if report.problems:
-        _print_problems(report.sorted(), args.json)
-        if any(p.severity == "error" for p in report.problems):
-            return 2
-    if not suites:
+    files = _test_files(path)
+    if not files:
         raise InputError("no_tests", f"no test files in {path}")
+    suites = [(file, read_tests(read_source(file, str(file)), report)) for file in files]
+    problems = report.sorted()
+    if any(p.severity == "error" for p in problems):
+        return _print_problems(problems, args.json)
+    for problem in problems if not args.json else ():
+        print(problem, file=sys.stderr)
+    suites = [(file, _chosen(tests, args.only)) for file, tests in suites]
+    if args.only is not None and not any(tests for _, tests in suites):
+        raise InputError("no_tests", f"no tests: none has a name that -k {args.only} matches")
     results = asyncio.run(_run_suites(suites, args))
-    coverage = coverage_of(results)
-    _print_results(results, coverage, args.json)
+    _print_results(results, coverage_of(results), problems, args.json)
     return 0 if all(r.passed for r in results) else 1
+
+
+def _chosen(tests: list[TestCase], only: str | None) -> list[TestCase]:
+    try:
+        return [t for t in tests if only is None or re.search(only, t.name)]
+    except re.error as error:
+        raise InputError("pattern_invalid", f"-k {only}: not a regular expression ({error})") from error
 
 
 async def _run_suites(suites: list[tuple[Path, list[TestCase]]], args: argparse.Namespace) -> list[TestResult]:
@@ -217,10 +240,7 @@ async def _run_suites(suites: list[tuple[Path, list[TestCase]]], args: argparse.
             shown=str(folder),
             fallback=flow_config(),
         )
-        try:
-            results += await run_tests(runner, tests, args.only)
-        except re.error as error:
-            raise InputError("pattern_invalid", f"-k {args.only}: not a regular expression ({error})") from error
+        results += await run_tests(runner, tests)
     return results
 
 
@@ -238,17 +258,20 @@ def _aware(now: datetime) -> datetime:
     return now if now.tzinfo is not None else now.astimezone()
 
 
-def _print_results(results: Sequence[TestResult], coverage: dict[str, Any], as_json: bool) -> None:
+def _print_results(
+    results: Sequence[TestResult], coverage: dict[str, Any], warnings: Sequence[Problem], as_json: bool
+) -> None:
     if as_json:
         tests = [{"name": r.name, "passed": r.passed, "failures": [f.to_json() for f in r.failures]} for r in results]
-        print(json.dumps({"tests": tests, "coverage": coverage}, ensure_ascii=False, indent=2, default=str))
+        found = {"tests": tests, "coverage": coverage, "warnings": [p.to_json() for p in warnings]}
+        print(json.dumps(found, ensure_ascii=False, indent=2, default=str))
         return
     for result in results:
         print(f"{'ok  ' if result.passed else 'FAIL'} {result.name}")
         for failure in result.failures:
             print(f"     {failure}")
     failed = sum(not r.passed for r in results)
-    print(f"{len(results) - failed} passed, {failed} failed")
+    print(f"{len(results) - failed} passed, {failed} failed" if results else "no tests")
     for name, flow in coverage["flows"].items():
         if flow["visited"]:
             missed = f"  not taken: {', '.join(flow['missed'][:6])}" if flow["missed"] else ""
@@ -262,19 +285,50 @@ def _print_results(results: Sequence[TestResult], coverage: dict[str, Any], as_j
 
 
 def _graph(args: argparse.Namespace) -> int:
-    loaded = _load(args)
-    flow = loaded.config.flow(args.flow)
-    if flow is None:
-        hint = did_you_mean(args.flow, loaded.config.flows)
-        raise InputError(
-            "flow_unknown", f"there is no sound flow {args.flow!r}" + (f"; did you mean {hint}?" if hint else "")
-        )
-    drawing = mermaid(loaded.config, flow)
-    print(
-        json.dumps({"flow": flow.id, "mermaid": drawing}, ensure_ascii=False) if args.json else drawing,
-        end="" if not args.json else "\n",
-    )
+    layers = _layers(args)
+    # a flow is drawn also where one of its actions is not installed
+    loaded = load_config(layers)
+    flow, entry = loaded.config.flow(args.flow), _flow_entries(layers).get(args.flow)
+    if flow is None or entry is None:
+        _refuse_graph(args.flow, loaded, layers)
+    else:
+        checked = load_config(layers, actions=_actions(_actions_folder(args))[0])
+        for problem in checked.problems:
+            if problem.code == "unknown_action" and _is_inside(problem, *entry):
+                print(replace(problem, severity="warning"), file=sys.stderr)
+        drawing = mermaid(loaded.config, flow)
+        print(json.dumps({"flow": flow.id, "mermaid": drawing}, ensure_ascii=False) if args.json else drawing.rstrip())
     return 0
+
+
+def _flow_entries(layers: Sequence[Layer]) -> dict[str, tuple[ScalarNode, Node]]:
+    """Return every flow that is written down, sound or not; a later layer counts."""
+    found: dict[str, tuple[ScalarNode, Node]] = {}
+    for document in (d for layer in layers for d in layer.documents):
+        flows = document.root.get("flows") if isinstance(document.root, MapNode) else None
+        found |= flows.entries if isinstance(flows, MapNode) else {}
+    return found
+
+
+def _is_inside(problem: Problem, key: ScalarNode, node: Node) -> bool:
+    return problem.file == key.file and (key.line, key.col) <= (problem.line, problem.col) < (
+        node.end_line,
+        node.end_col,
+    )
+
+
+def _refuse_graph(name: str, loaded: Loaded, layers: Sequence[Layer]) -> NoReturn:
+    known = _flow_entries(layers)
+    if name in known:
+        faults = [p for p in loaded.errors if _is_inside(p, *known[name])] or loaded.errors
+    else:
+        faults = [p for p in loaded.errors if p.code.startswith(("yaml_", "file_"))]
+    for problem in faults:
+        print(problem, file=sys.stderr)
+    if name in known:
+        raise InputError("flow_faulty", f"the flow {name!r} can't be drawn, it has errors")
+    hint = did_you_mean(name, known)
+    raise InputError("flow_unknown", f"no such flow: {name!r}" + (f"; did you mean {hint}?" if hint else ""))
 
 
 def _calibrate(args: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from orchestrator.flows.read_steps import read_step
 from orchestrator.flows.reading import as_list, as_map, check_keys, is_empty, read_bool, read_string
 from orchestrator.flows.slot_values import coerce
 from orchestrator.flows.source import ListNode, MapNode, Node, Report, ScalarNode, did_you_mean
-from orchestrator.flows.texts import PLACEHOLDER, Text, read_condition, read_text
+from orchestrator.flows.texts import PLACEHOLDER, Text, read_condition, read_text, warn_languages
 from orchestrator.flows.unset import unset_reads
 
 FLOW_KEYS = ("name", "description", "slots", "steps", "examples", "if", "confirm_interrupt", "on_complete")
@@ -42,8 +43,9 @@ def read_flow(flow_id: str, key: ScalarNode, node: Node, report: Report) -> RawF
     before = _errors(report)
     check_keys(body, FLOW_KEYS, report, f"the flow {flow_id!r}")
     raw = RawFlow(id=flow_id, key=key, body=body, steps={}, nodes={})
-    if "steps" not in body or is_empty(body.get("steps")):
-        report.add(key, "missing_steps", f"the flow {flow_id!r} needs steps")
+    steps = body.get("steps")
+    if is_empty(steps) or (isinstance(steps, ListNode) and not steps.items):
+        report.add(key if steps is None or is_empty(steps) else steps, "missing_steps", f"the flow {flow_id!r} needs steps")
     for item in as_list(body.get("steps"), report, "steps"):
         step = read_step(item, report)
         if isinstance(item, MapNode):
@@ -117,12 +119,21 @@ def _name(body: MapNode, key: ScalarNode, report: Report) -> Text:
 
 def _examples(node: Node | None, report: Report) -> tuple[str, ...]:
     if isinstance(node, MapNode):
+        warn_languages(node, report, "examples")
         return tuple(e for language in node for e in _examples(node.get(language), report))
     found = []
     for item in as_list(node, report, "examples"):
         text = read_string(item, report, "an example")
-        if text is not None and text.strip():
-            found.append(text.strip())
+        if text is None:
+            continue
+        if not text.strip():
+            report.add(item, "empty_example", "an example must not be empty")
+            continue
+        found.append(text.strip())
+        stray = re.search(r"[{}]", PLACEHOLDER.sub(lambda m: " " * len(m[0]), text))
+        if stray is not None and isinstance(item, ScalarNode):
+            message = f"the {stray[0]} is taken as said; a place for a slot's value is {{slot}}"
+            report.add_inside(item, stray.start(), stray.end(), "bad_placeholder", message, severity="warning")
     return tuple(found)
 
 

@@ -75,18 +75,22 @@ def _read_pattern(body: MapNode, kind: str, report: Report) -> str | None:
 
 def _read_choices(node: Node | None, report: Report) -> tuple[Choice, ...]:
     found: list[Choice] = []
+    said = _Said(report)
     if isinstance(node, MapNode):
         for value in node:
             found.append(Choice(value=node.key(value).value, names=_names(node.get(value), report)))
+            said.take(found[-1], node.key(value), node.get(value))
     elif isinstance(node, ListNode):
         for item in node.items:
             if isinstance(item, ScalarNode) and not is_empty(item):
                 found.append(Choice(value=item.value, names=()))
+                said.take(found[-1], item, None)
             elif isinstance(item, MapNode) and not is_empty(item.get("value")):
                 check_keys(item, ("value", "names"), report, "a choice")
                 chosen = item.get("value")
                 assert chosen is not None
                 found.append(Choice(value=chosen.plain(), names=_names(item.get("names"), report)))
+                said.take(found[-1], chosen, item.get("names"))
             else:
                 report.add(item, "wrong_type", "a choice is a word, or {value: …, names: […]}")
     elif node is not None:
@@ -94,11 +98,38 @@ def _read_choices(node: Node | None, report: Report) -> tuple[Choice, ...]:
     return tuple(found)
 
 
+class _Said:
+    """What the choices of a slot are called, to tell when one word means two of them."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.values: set[str] = set()
+        self.meant: dict[str, str] = {}
+
+    def take(self, choice: Choice, place: Node, names: Node | None) -> None:
+        """Note a choice; report that it stands twice, or each word that another one has, too."""
+        value = str(choice.value)
+        if value in self.values:
+            self.report.add(place, "duplicate_choice", f"the choice {value!r} stands twice")
+            return
+        self.values.add(value)
+        items = names.items if isinstance(names, ListNode) else [names]
+        for item in [place, *(i for i in items if isinstance(i, ScalarNode))]:
+            text = item.text if isinstance(item, ScalarNode) else value
+            other = self.meant.setdefault(" ".join(text.casefold().split()), value)
+            if other != value:
+                message = f"{text!r} names both {other!r} and {value!r}, so it is taken for neither"
+                self.report.add(item, "ambiguous_choice", message, severity="warning")
+
+
 def _names(node: Node | None, report: Report) -> tuple[str, ...]:
     if is_empty(node):
         return ()
     items = node.items if isinstance(node, ListNode) else [node]
-    return tuple(i.text for i in items if isinstance(i, ScalarNode))
+    for item in items:
+        if item is not None and (not isinstance(item, ScalarNode) or not item.text.strip()):
+            report.add(item, "wrong_type", "a name of a choice must be a text that is not empty")
+    return tuple(i.text for i in items if isinstance(i, ScalarNode) and i.text.strip())
 
 
 def _with_default(slot: Slot, body: MapNode, report: Report) -> Slot:

@@ -21,6 +21,7 @@ from orchestrator.flows.source import ListNode, MapNode, Node, Report, ScalarNod
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_\u3400-\u9fff][\w\-]*)\}")
 """A place for a slot's value in an example: `{slot}`."""
+LANGUAGES = ("en", "zh")
 _LANGUAGE = re.compile(r"[a-z]{2}(-[A-Za-z]{2,4})?")
 _CJK = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 
@@ -68,6 +69,19 @@ def is_languages(node: Node) -> bool:
     return isinstance(node, MapNode) and bool(node.entries) and all(_LANGUAGE.fullmatch(k) for k in node)
 
 
+def warn_languages(node: MapNode, report: Report, what: str) -> None:
+    """Warn of each language that Mynah does not understand, so that its variant is never the user's own."""
+    for key in node:
+        if key[:2] not in LANGUAGES:
+            report.add(
+                node.key(key),
+                "unknown_language",
+                f"{what} has a text for {key!r}, but Mynah speaks {' and '.join(LANGUAGES)} only",
+                suggestion={"cn": "zh", "ch": "zh", "us": "en", "gb": "en", "uk": "en"}.get(key[:2]),
+                severity="warning",
+            )
+
+
 def read_template(node: Node | None, report: Report, what: str, names: frozenset[str] = BASE_NAMES) -> Template | None:
     """Compile a scalar as a template."""
     if not isinstance(node, ScalarNode) or (node.value is None and not node.style):
@@ -85,6 +99,7 @@ def read_text(node: Node | None, report: Report, what: str, names: frozenset[str
         if not is_languages(node):
             report.add(node, "wrong_type", f"{what} must be text or a mapping by language, as {{en: …, zh: …}}")
             return None
+        warn_languages(node, report, what)
         variants: dict[str | None, Template] = {}
         for key, (_, value) in node.entries.items():
             template = read_template(value, report, what, names)

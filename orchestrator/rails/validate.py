@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from orchestrator.flows.source import Document, ListNode, MapNode, Node, Problem, Report, ScalarNode, did_you_mean
+from orchestrator.flows.texts import warn_languages
 from orchestrator.rails.model import OutputRail, RailsConfig, RailSettings, Variant
 from orchestrator.rails.program import ANY_INTENT, compile_steps, digest
 from orchestrator.rails.state import FALLBACK_PRIORITY, Rail
@@ -90,6 +91,12 @@ def _read_intents(node: Node, report: Report, fragment: Fragment) -> None:
         if name == ANY_INTENT:
             report.add(key, "reserved_name", f"{ANY_INTENT} stands for any intent and can't be the name of one")
             continue
+        if isinstance(value, ScalarNode) and not empty and not isinstance(value.value, str):
+            report.add(value, "not_text", f"the examples of an intent must be texts, not {value.kind}")
+            empty = True
+        elif isinstance(value, ListNode) and not value.items:
+            report.add(value, "no_examples", f"the intent {name!r} has no examples, so no sentence is like it",
+                       severity="warning")  # fmt: skip
         fragment.user_intents[name] = (key, () if empty else _texts(value, report, "the examples of an intent"))
 
 
@@ -100,6 +107,7 @@ def _read_messages(node: Node, report: Report, fragment: Fragment) -> None:
         key, value = found.entries[name]
         variants: list[Variant] = []
         if isinstance(value, MapNode):
+            warn_languages(value, report, "a bot message")
             for language in value:
                 texts = _texts(value.entries[language][1], report, "the texts of a bot message")
                 variants += [Variant(text=t, language=language) for t in texts]
@@ -306,6 +314,9 @@ def _rail(
         allow_multiple=_flag(body, "allow_multiple", False, report), always=_flag(body, "always", False, report),
     )  # fmt: skip
     _check_start(rail, steps, report)
+    if rail.always and kind != "rail":
+        report.add(body.key("always"), "unused_always", f"always counts for a rail that starts by itself, not for "
+                   f"{'a' if kind == 'subrail' else 'an'} {kind}", severity="warning")  # fmt: skip
     return rail
 
 

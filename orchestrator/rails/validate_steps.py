@@ -99,8 +99,8 @@ class StepChecker:
         self._name(value, "the subrail")
 
     def _check_stop(self, value: Node, _step: MapNode) -> None:
-        if not isinstance(value.plain(), bool):
-            self._report.add(value, "bad_value", "stop takes true")
+        if value.plain() is not True:
+            self._report.add(value, "bad_value", "stop takes true; leave the step out to go on")
 
     def _check_event(self, value: Node, _step: MapNode) -> None:
         kind = text_of(value.get("type")) if isinstance(value, MapNode) else text_of(value)
