@@ -17,6 +17,7 @@ from orchestrator.dialogue.phrases import (
     names_any_task,
 )
 from orchestrator.dialogue.rails_port import ExampleMatcher
+from orchestrator.dialogue.replacement import bare_value, is_name_like, is_same_text, replacements
 from orchestrator.flows.model import CollectStep, FlowConfig, Slot
 from orchestrator.flows.slot_values import coerce
 from orchestrator.tasks.commands import Command
@@ -87,6 +88,9 @@ class Understander:
                 return decision
         question = open_question(self.state, self.config)
         asks_yes_no = question is not None and self.config.slots[question.slot].type == "boolean"
+        replaced = self._replaced(text)
+        if replaced is not None:
+            return replaced
         phrase = match_phrase(text, asks_yes_no=asks_yes_no or pending is not None)
         # "huh" in "uh huh" and 「不对」 to a yes/no question are answers, not rules
         answers = self.typed(text) if question is not None else None
@@ -99,7 +103,69 @@ class Understander:
             return None
         if correction is not None:
             return self._correct(correction, question, text)
+        if answers is not None and asks_yes_no and question is not None:
+            return self._refused_with_value(text, question)
         return self._refused(text, question) if answers is None else None
+
+    def _filled(self) -> list[Slot]:
+        """Return the slots of the running task that the user has filled, the newest first."""
+        task = self.state.active
+        if task is None:
+            return []
+        values = {**self.state.slots, **task.slots}
+        mine = self.config.slots_of(task.root)
+        filled = [s for s in values if s in mine and self.config.slots[s].filled_by == "user"]
+        return [self.config.slots[s] for s in sorted(filled, key=lambda s: values[s].turn, reverse=True)]
+
+    def _replaced(self, text: str) -> Decision | None:
+        """Take "not Paris, Rome" for the slot whose value is Paris."""
+        filled = [s for s in self._filled() if s.type != "boolean"]
+        for found in replacements(text) if filled else ():
+            for slot in filled:
+                now = self.state.values().get(slot.id)
+                if slot.is_free_text:
+                    is_new = is_name_like(found.new) and not is_same_text(str(now), found.new)
+                    if is_new and is_same_text(str(now), found.old):
+                        return _corrected(slot, free_text(found.new))
+                    continue
+                value = self._typed_value(slot, found.new)
+                if value is not None and value != now and self._typed_value(slot, found.old) == now:
+                    return _corrected(slot, value)
+        return None
+
+    def _refused_with_value(self, text: str, question: CollectStep) -> Decision | None:
+        """Take "no, Rome" to a yes/no question for a correction where one filled slot alone can take the value."""
+        match = _REFUSES.match(text.strip())
+        if match is None:
+            return None
+        said = match["value"]
+        named = self._with_named_slot(Correction(about="", value=said))
+        if named.about:
+            return self._correct(named, question, text)
+        values = self.state.values()
+        filled = [s for s in self._filled() if s.id != question.slot and s.type != "boolean"]
+        typed = [(s, self._typed_value(s, said)) for s in filled if not s.is_free_text]
+        fits = [(s, v) for s, v in typed if v is not None and v != values.get(s.id) and self._validates(s, v)]
+        if any(v is not None for _, v in typed):
+            return _corrected(*fits[0]) if len(fits) == 1 else None
+        free = [s for s in filled if s.is_free_text]
+        if len(free) != 1 or not is_name_like(said):
+            return None
+        value = free_text(bare_value(said))
+        if not value or is_same_text(value, str(values.get(free[0].id))) or not self._validates(free[0], value):
+            return None
+        return _corrected(free[0], value)
+
+    def _validates(self, slot: Slot, value: Any) -> bool:
+        """Whether the running flow's own check of the slot, if it looks at slots alone, takes the value."""
+        task = self.state.active
+        flow = self.config.flow(task.root) if task is not None else None
+        if flow is None:
+            return True
+        names = {"slots": {**self.state.values(), slot.id: value}}
+        steps = [s for s in flow.steps.values() if isinstance(s, CollectStep) and s.slot == slot.id]
+        checks = [s.condition for s in steps if s.condition is not None]
+        return all(c.holds(names) for c in checks if all(r.namespace == "slots" for r in c.reads))
 
     def _refused(self, text: str, question: CollectStep | None) -> Decision | None:
         """Take a no with a value (no, six) for the slot filled last, free texts left out, or for one that is named."""
@@ -345,6 +411,10 @@ class Understander:
         if pending is not None and self._pending(pending, text) is not None:
             return True
         return self.typed(text) is not None
+
+
+def _corrected(slot: Slot, value: Any) -> Decision:
+    return Decision(commands=(Command(name="correct_slots", slots={slot.id: value}),))
 
 
 def names_choice(slot: Slot, text: str) -> bool:
