@@ -67,6 +67,7 @@ class BargeIn:
         self._past: deque[tuple[float, float]] = deque()
         self._levels_db: list[float] = []
         self._is_warm = True
+        self._warm_s = 0.0
         self._likely_s = float("-inf")
         self._loudest_db = float("-inf")
         self._wants_cut = False
@@ -80,6 +81,8 @@ class BargeIn:
     def window(self, evidence: Evidence) -> float:
         """Weigh one window; returns its probability with the far end in mind, 0 if it is taken for echo."""
         self._is_warm = evidence.is_warm or evidence.residual_db is None
+        if evidence.residual_db is not None:
+            self._warm_s = self._warm_s + evidence.end_s - evidence.start_s if evidence.is_warm else 0.0
         probability = evidence.probability
         if self._is_echo(evidence):
             self.gated_windows += probability >= self._config.duck_probability
@@ -163,12 +166,20 @@ class BargeIn:
             return False
         config = self._config
         if evidence.over_echo_db is not None:
+            if self._is_clear(evidence.over_echo_db, evidence.leak_db):
+                return False
             least_db = -config.first_echo_gate_db
             if evidence.leak_db is not None:
                 least_db = max(-config.echo_gate_db, min(evidence.leak_db + config.leak_margin_db, _HIGHEST_GATE_DB))
             if evidence.over_echo_db < least_db:
                 return True
         return evidence.residual_db < -(config.residual_gate_db if evidence.is_warm else config.warm_up_gate_db)
+
+    def _is_clear(self, over_echo_db: float, leak_db: float | None) -> bool:
+        """Whether so little usually leaks through that even a soft beginning can't be the rest of an echo."""
+        if leak_db is None or self._warm_s < self._config.clear_after_s:
+            return False
+        return over_echo_db >= max(-self._config.clear_gate_db, leak_db + self._config.clear_margin_db)
 
     def _drop_fragment(self) -> None:
         while self._past and self._past[-1][0] >= self._run.start_s - 1e-6:

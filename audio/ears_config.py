@@ -122,8 +122,9 @@ class BargeInConfig:
     `cut_within_s` cuts; stretches under `fragment_s` never count. While output sounds, a window counts only if what
     the echo canceller left is at most `residual_gate_db` below the echo it took out, at most `echo_gate_db` below that
     echo at its loudest of late, and `leak_margin_db` above what usually leaks through (`first_echo_gate_db` until that
-    is known). Until the canceller has converged, `warm_up_cut_voiced_s` and `warm_up_gate_db` (in place of
-    `residual_gate_db`) hold.
+    is known). Once the canceller was warm for `clear_after_s` of output, what is at most `clear_gate_db` below the
+    loudest echo and at least `clear_margin_db` above the usual leak counts in any case. Until it is warm,
+    `warm_up_cut_voiced_s` and `warm_up_gate_db` (in place of `residual_gate_db`) hold.
     """
 
     duck_probability: float = 0.4
@@ -138,6 +139,9 @@ class BargeInConfig:
     echo_gate_db: float = 10.0
     first_echo_gate_db: float = 8.0
     leak_margin_db: float = 6.0
+    clear_gate_db: float = 18.0
+    clear_margin_db: float = 15.0
+    clear_after_s: float = 8.0
     warm_up_cut_voiced_s: float = 0.16
     warm_up_gate_db: float = 4.0
 

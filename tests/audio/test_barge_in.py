@@ -230,7 +230,10 @@ def test_the_gate_knows_the_far_end(residual_db: float | None, is_warm: bool, ac
         (-9.0, None, []),  # how much leaks through is not known yet
         (-7.0, None, ["duck", "cut"]),
         (-9.0, -30.0, ["duck", "cut"]),  # little leaks through
-        (-11.0, -30.0, []),
+        (-14.0, -30.0, ["duck", "cut"]),  # far more than usually leaks: the soft beginning of a word
+        (-16.0, -30.0, []),
+        (-17.0, -45.0, ["duck", "cut"]),
+        (-19.0, -45.0, []),  # however little leaks
         (-9.0, -14.0, []),  # a hall: what is left of the echo is loud
         (-6.0, -14.0, ["duck", "cut"]),
         (1.0, 20.0, ["duck", "cut"]),  # whatever leaks, a voice over the echo is the user's
@@ -241,7 +244,15 @@ def test_the_gate_knows_how_much_of_the_echo_is_usually_left(
 ) -> None:
     stream = Stream()
     stream.residual_db, stream.over_echo_db, stream.leak_db = -5.0, over_echo_db, leak_db
-    assert stream.feed("#" * 20).names() == actions
+    assert stream.feed("." * 250 + "#" * 20).names() == actions
+
+
+@pytest.mark.parametrize(("is_warm", "actions"), [(True, ["duck", "cut"]), (False, [])])
+def test_a_soft_beginning_counts_only_with_a_converged_canceller(is_warm: bool, actions: list[str]) -> None:
+    stream = Stream()
+    stream.residual_db, stream.over_echo_db, stream.leak_db, stream.is_warm = -16.0, -16.0, -40.0, is_warm
+    assert stream.feed("#" * 20).names() == []
+    assert stream.feed("." * 250 + "#" * 20).names() == actions
 
 
 def test_a_cold_canceller_needs_more_voice() -> None:

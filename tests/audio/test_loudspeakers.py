@@ -61,9 +61,11 @@ def test_a_minute_of_its_own_voice(sentences: list[Samples], recordings: Recordi
     assert found.own_ducks <= 1
 
 
-@pytest.mark.parametrize("tap", [Tap.LATE, Tap.ZERO])
-def test_the_short_run_notices_a_wrong_reference(sentences: list[Samples], recordings: Recordings, tap: Tap) -> None:
-    assert faults(run(sentences, recordings, 12.0, scenes=SCENES[:1], has_users=False, tap=tap)) != []
+@pytest.mark.parametrize(("tap", "seconds"), [(Tap.LATE, 12.0), (Tap.ZERO, 12.0), (Tap.BEFORE_GAIN, 40.0)])
+def test_the_short_run_notices_a_wrong_reference(
+    sentences: list[Samples], recordings: Recordings, tap: Tap, seconds: float
+) -> None:
+    assert faults(run(sentences, recordings, seconds, scenes=SCENES[:1], has_users=False, tap=tap)) != []
 
 
 @pytest.mark.long

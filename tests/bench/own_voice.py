@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 
 import numpy as np
-from bench.scorer import voiced_span
+from bench.scorer import levels_db, voiced_span
 from bench.stimuli import Recordings
 from rigs.acoustics import Path, Place, image_source_response
 from rigs.ears_rig import energy_onset_s
@@ -30,6 +30,8 @@ _USER_EVERY_S = 9.0
 _REACTION_S = 1.5
 _CLEAR_S = 0.15
 _BACK_S = 0.2
+_SCRAP_S = 0.15
+_PAUSE_S = 0.3
 _SAID = (
     "Once upon a time there was a small bird that could repeat everything it heard.",
     "The wind was strong, so it had to rest twice.",
@@ -108,15 +110,26 @@ def character_speech(voice: FilePath, sentences: int = len(_SAID)) -> list[Sampl
 def clear_utterances(recordings: Recordings, language: str) -> list[str]:
     """Return recordings whose onset is beyond doubt: two measures of it agree.
 
-    A recording that begins with the rest of another sentence or with breath has no moment to count from.
+    A recording that begins with the rest of another sentence or with breath has no moment to count from: neither has
+    one that begins with a scrap and a pause, for a scrap must not cut.
     """
     found = []
     for name in recordings.utterances(language, shortest_s=1.2, longest_s=6.0):
         samples = recordings.load(name, longest_s=_LONGEST_S).samples
         by_noise_s = voiced_span(samples, MIC_RATE_HZ).begin_s
-        if abs(by_noise_s - energy_onset_s(samples, MIC_RATE_HZ)) <= _CLEAR_S:
+        is_agreed = abs(by_noise_s - energy_onset_s(samples, MIC_RATE_HZ)) <= _CLEAR_S
+        if is_agreed and not _begins_with_scrap(samples, by_noise_s):
             found.append(name)
     return found
+
+
+def _begins_with_scrap(samples: Samples, begin_s: float) -> bool:
+    """Whether less than `_SCRAP_S` of sound is followed by a pause of `_PAUSE_S`."""
+    step = MIC_RATE_HZ // 100
+    levels = levels_db(samples[round(begin_s * MIC_RATE_HZ) :], MIC_RATE_HZ, 0.01)
+    quiet = levels < float(np.percentile(levels, 95)) - 25.0
+    first = round(_SCRAP_S * MIC_RATE_HZ) // step
+    return bool(quiet[first : first + round(_PAUSE_S * MIC_RATE_HZ) // step].all())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,4 +69,7 @@ TEXTS: dict[str, str] = {
     "ears.barge_in.echo_gate_db": "… and below the loudest echo of late by",
     "ears.barge_in.first_echo_gate_db": "The same before the leak is known",
     "ears.barge_in.leak_margin_db": "Must be above what leaks through by",
+    "ears.barge_in.clear_gate_db": "Clearly a voice at most so far below the loudest echo",
+    "ears.barge_in.clear_margin_db": "… and this far above what leaks through",
+    "ears.barge_in.clear_after_s": "… once the echo was taken out well for",
 }

@@ -69,4 +69,7 @@ TEXTS: dict[str, str] = {
     "ears.barge_in.echo_gate_db": "并且可低于最近最响的回声",
     "ears.barge_in.first_echo_gate_db": "残余未知时可低于",
     "ears.barge_in.leak_margin_db": "须高出残余回声",
+    "ears.barge_in.clear_gate_db": "肯定是人声：最多低于最响的回声",
+    "ears.barge_in.clear_margin_db": "并且至少高出残余回声",
+    "ears.barge_in.clear_after_s": "须先良好消除回声的时长",
 }
