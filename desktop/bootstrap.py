@@ -359,7 +359,9 @@ class RunningProgram:
         self._open_event_socket()
         assembly.record_ready()
         # Everything that lives as long as the program is kept out of the collector's way: no pauses in the sound.
-        gc.collect()
+        # A window collects on its own thread: see desktop/ui/collector.py.
+        if gc.isenabled():
+            gc.collect()
         gc.freeze()
 
     def _open_event_socket(self) -> None:

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from desktop.prompt_record import PromptRecord
 from desktop.settings import Settings
 from desktop.settings_service import SettingsService
 from desktop.ui.avatar.library import FOLDER
+from desktop.ui.collector import GuiCollector
 from desktop.ui.companion.mode import PLACE_FILE
 from desktop.ui.main_window import MainWindow, create_window
 from desktop.ui.panels import Panels, keep_choice
@@ -90,6 +91,8 @@ class WindowProgram:
         self._lock = threading.Lock()
         self._is_ending = False
         self.exit_code = 0
+        # Called on the GUI thread when loading is over, however it went.
+        self.loaded: list[Callable[[], None]] = []
         self.bridge = Bridge(clock, commands=self, level_db=self._level_db, on_stop_now=self._stop_now)
         self.window: MainWindow = create_window(
             self.bridge, window_look(options.settings), avatars=options.data / FOLDER
@@ -166,6 +169,9 @@ class WindowProgram:
             log.exception("starting failed")
             self.bridge.show(NoticeView(code="start_failed", text=str(error), severity="error"))
             self.bridge.show(StateView(state="error", detail=str(error)))
+        finally:
+            for call in self.loaded:
+                self.bridge.call(call)
 
     def _load_parts(self) -> None:
         from desktop.window_loader import load_program
@@ -282,6 +288,7 @@ def run_window(options: RunOptions) -> int:
     QLocale.setDefault(QLocale.system())
     # Loading models keeps three threads busy: each would make the window wait for the default of 5 ms.
     sys.setswitchinterval(_SWITCH_S)
+    collector = GuiCollector()
     program = WindowProgram(options, SystemClock())
     received: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -291,6 +298,8 @@ def run_window(options: RunOptions) -> int:
     poll.setInterval(_SIGNAL_POLL_MS)
     poll.timeout.connect(lambda: program.end(130 if received[0] == signal.SIGINT else 0) if received else None)
     poll.start()
+    program.loaded.append(collector.start)
     program.start()
     application.exec()
+    collector.stop()
     return program.exit_code

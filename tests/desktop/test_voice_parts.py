@@ -47,10 +47,11 @@ def test_a_parted_voice_gives_its_first_sound_first(model_path, tmp_path):
     assert stream.words[-1].end_s * voice.rate_hz <= len(sound) + 1
     assert len(sound) <= stream.frames
     assert np.abs(sound[-1]) < 0.001
-    # No seam between pieces is steeper than the sound itself.
+    # A click at a seam would stand out of the 5 ms around it; where the voice itself is steep, it is steep all around.
     steps = np.abs(np.diff(sound))
-    seams = np.cumsum([len(piece) for piece in pieces])[:-1] - 1
-    assert steps[seams].max() <= np.percentile(steps, 99.9)
+    for seam in np.cumsum([len(piece) for piece in pieces])[:-1] - 1:
+        around = np.delete(steps[max(0, seam - 110) : seam + 110], min(seam, 110))
+        assert steps[seam] <= 2 * around.max() + 0.001
 
 
 @pytest.mark.models

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from pytestqt.qtbot import QtBot
 
 from desktop.bridge import Bridge
+from desktop.ui.collector import GuiCollector
 from desktop.ui.companion.tray import TrayPort
 from desktop.ui.main_window import MainWindow, create_window
 from orchestrator.clock import VirtualClock
@@ -86,6 +88,27 @@ class Stage:
 
     def painted(self, kind: type) -> list[Event]:
         return [event for event in self.outside.events if isinstance(event.payload, kind)]
+
+
+@pytest.fixture(scope="session")
+def collector(qapp: object) -> Iterator[GuiCollector]:
+    """Collects as the program does: on the GUI thread, and not by chance on a thread of a service."""
+    made = GuiCollector()
+    yield made
+    made.stop()
+
+
+@pytest.fixture(autouse=True)
+def collected(collector: GuiCollector) -> Iterator[None]:
+    """Let the window of a test end with it."""
+    yield
+    gc.collect(1)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def all_collected(collector: GuiCollector) -> Iterator[None]:
+    yield
+    gc.collect()
 
 
 @pytest.fixture

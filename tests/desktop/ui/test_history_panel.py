@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gc
 import sqlite3
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -11,7 +10,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QFontMetrics, QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QPushButton
+from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from desktop.event_view import EventInbox
@@ -76,11 +75,6 @@ def click(button: QPushButton) -> None:
     assert button.isVisible()
     assert button.isEnabled()
     QTest.mouseClick(button, Qt.MouseButton.LeftButton)
-
-
-@pytest.fixture(autouse=True)
-def collected(qapp: QApplication) -> None:
-    gc.collect()
 
 
 @pytest.fixture

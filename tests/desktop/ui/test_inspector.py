@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gc
 import json
 import time
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QApplication, QPlainTextEdit
+from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from desktop.event_view import EventInbox
@@ -72,11 +71,6 @@ class Opened:
         for record in found:
             self.inbox.offer(record)
         self.panels.inspector.refresh()
-
-
-@pytest.fixture(autouse=True)
-def collected(qapp: QApplication) -> None:
-    gc.collect()
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gc
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QLabel, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from desktop.event_view import EventInbox
@@ -101,12 +100,6 @@ class Opened:
 
     def saved(self) -> Settings:
         return load_settings(self.folder).or_raise()
-
-
-@pytest.fixture(autouse=True)
-def collected(qapp: QApplication) -> None:
-    """Let the window of the test before be collected here, and not by chance on a thread of the service."""
-    gc.collect()
 
 
 @pytest.fixture
@@ -268,7 +261,9 @@ def test_no_text_is_cut_off(make_stage: Any, opened: Callable[..., Opened], lang
     one = opened(make_stage(language), llm="http://localhost:1234/v1")
     for group in GROUPS:
         one.open(group)
-        QApplication.processEvents()
+        # What the service told last may still be waiting for its place.
+        labels = one.dialog.findChildren(QLabel)
+        one.qtbot.waitUntil(lambda labels=labels: all(label.height() for label in labels if label.isVisible()))
         for label in one.dialog.findChildren(QLabel):
             if label.isVisible() and label.text():
                 room = label.heightForWidth(label.width()) if label.wordWrap() else label.sizeHint().height()

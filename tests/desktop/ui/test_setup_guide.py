@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -96,12 +95,6 @@ class Newcomer:
 
     def saved(self) -> Settings:
         return load_settings(self.folder).or_raise()
-
-
-@pytest.fixture(autouse=True)
-def collected(qapp: QApplication) -> None:
-    """Let the window of the test before be collected here, and not by chance on a thread of the service."""
-    gc.collect()
 
 
 @pytest.fixture
