@@ -45,7 +45,9 @@ def read_flow(flow_id: str, key: ScalarNode, node: Node, report: Report) -> RawF
     raw = RawFlow(id=flow_id, key=key, body=body, steps={}, nodes={})
     steps = body.get("steps")
     if is_empty(steps) or (isinstance(steps, ListNode) and not steps.items):
-        report.add(key if steps is None or is_empty(steps) else steps, "missing_steps", f"the flow {flow_id!r} needs steps")
+        report.add(
+            key if steps is None or is_empty(steps) else steps, "missing_steps", f"the flow {flow_id!r} needs steps"
+        )
     for item in as_list(body.get("steps"), report, "steps"):
         step = read_step(item, report)
         if isinstance(item, MapNode):

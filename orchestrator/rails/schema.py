@@ -52,7 +52,7 @@ def _steps() -> list[dict[str, Any]]:
         _step("extract", extract, on_error=_STEPS),
         _step("if", {"type": ["string", "boolean"]}, then=_STEPS, **{"else": _STEPS}, on_error=_STEPS),
         _step("call", text, on_error=_STEPS),
-        _step("stop", {"type": "boolean"}),
+        _step("stop", {"const": True}),
     ]
 
 

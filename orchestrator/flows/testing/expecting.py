@@ -92,7 +92,7 @@ def _check_key(key: str, expected: Any, got: Mapping[str, Any], outcome: TurnOut
     elif key in ("prompt_has", "prompt_lacks"):
         for task, words in (expected or {}).items():
             prompts = [c.prompt for c in outcome.llm.calls if c.task == task]
-            for word in [words] if isinstance(words, str) else words:
+            for word in words if isinstance(words, list) else [words]:
                 hit = any(str(word) in p for p in prompts)
                 check(f"{key}.{task}", word, prompts, ok=hit if key == "prompt_has" else not hit)
     elif key == "replies" and isinstance(expected, str):

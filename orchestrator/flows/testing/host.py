@@ -234,12 +234,13 @@ class StubAction(Action):
             raise RuntimeError(str(spec["raises"]))
         counter = spec.get("increment")
         counted = {str(counter): (context.vars.get(str(counter)) or 0) + 1} if counter else {}
-        messages = spec.get("messages") or ()
+        messages = spec.get("messages")
+        messages = messages if isinstance(messages, list) else [] if messages is None else [messages]
         return ActionResult(
             value=spec.get("returns"),
             slot_updates=spec.get("slots") or {},
             var_updates=counted,
-            messages=[str(m) for m in ([messages] if isinstance(messages, str) else messages)],
+            messages=[str(m) for m in messages],
         )
 
 
