@@ -40,12 +40,16 @@ def flows_main(argv: list[str]) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     # an action that a test lets fail is part of its result, no trouble of the program
-    logging.getLogger().setLevel((args.log_level or "error").upper())
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel((args.log_level or "error").upper())
     try:
         return int(args.run(args))
     except MynahError as error:
         print(f"mynah flows: {error.message}", file=sys.stderr)
         return error.exit_code
+    finally:
+        root.setLevel(level)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,6 @@ from desktop.flows_cli import flows_main
 from orchestrator.flows.source import Report, parse_source
 from orchestrator.flows.testing.format import read_tests
 from orchestrator.flows.testing.runner import run_tests
-
-
-@pytest.fixture(autouse=True)
-def _same_log_level() -> Iterator[None]:
-    before = logging.getLogger().level
-    yield
-    logging.getLogger().setLevel(before)
 
 
 def run(tmp_path: Path, text: str, *more: str) -> int:
