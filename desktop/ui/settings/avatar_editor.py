@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QFileDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from desktop.ui.avatar.library import AvatarChoice
 from desktop.ui.i18n import Translator
 from desktop.ui.settings.editors import ChoiceBox, Editor
+
+# Where QStandardItem keeps its flags: Qt's own role just below those of users.
+_FLAGS = Qt.ItemDataRole.UserRole - 1
 
 
 class AvatarEditor(Editor):
@@ -78,9 +80,9 @@ class AvatarEditor(Editor):
             broken = text("menu.avatar.broken", name=choice.id)
             self._box.addItem(broken if choice.problem else choice.name(language))
             self._box.setItemData(index, choice.problem or choice.licence, Qt.ItemDataRole.ToolTipRole)
-            model = self._box.model()
-            if choice.problem and isinstance(model, QStandardItemModel):
-                model.item(index).setEnabled(False)
+            if choice.problem:
+                # The flags of a line; its item would be a wrapper that outlives the line.
+                self._box.setItemData(index, 0, _FLAGS)
         if self._value not in self._values:
             self._values.append(self._value)
             self._box.addItem(str(self._value))

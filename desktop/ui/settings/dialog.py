@@ -9,6 +9,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QListWidget,
+    QListWidgetItem,
     QPushButton,
     QScrollArea,
     QStackedWidget,
@@ -124,8 +125,9 @@ class SettingsDialog(QDialog):
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._translator.bind(area.setAccessibleName, f"settings.group.{group}")
         self._pages.addWidget(area)
-        self._list.addItem("")
-        self._translator.bind(self._list.item(self._list.count() - 1).setText, f"settings.group.{group}")
+        # Made here and not by Qt: the wrapper of an item that Qt made is not told when its list ends.
+        item = QListWidgetItem("", self._list)
+        self._translator.bind(item.setText, f"settings.group.{group}")
 
     def _on_row_changed(self, index: int) -> None:
         group = list(GROUPS)[index]
