@@ -27,6 +27,7 @@ from orchestrator.contracts.ports import SpeechPort, ViewSink
 from orchestrator.contracts.views import UserTextView
 from orchestrator.dialogue.attention import Attention, AttentionSettings, Heed
 from orchestrator.dialogue.heard import HeardLedger
+from orchestrator.dialogue.held import HeldAnswers
 from orchestrator.dialogue.interrupt_record import InterruptRecord
 from orchestrator.dialogue.interruption import Decision, InterruptionTimes, Verdict
 from orchestrator.dialogue.judge import Judge, input_of
@@ -34,6 +35,7 @@ from orchestrator.dialogue.ledger_turns import continuation, repetition
 from orchestrator.dialogue.misheard import TYPED, Corrections
 from orchestrator.dialogue.output_watch import OutputWatch
 from orchestrator.dialogue.phrase_book import PhraseBook
+from orchestrator.dialogue.silence import SilenceTimer
 from orchestrator.dialogue.speculation import Speculation
 from orchestrator.dialogue.state_line import StateLine
 from orchestrator.dialogue.thinking import Thinking
@@ -86,8 +88,11 @@ class Conversation:
         self._utterances = Utterances()
         self._kept: list[InputUser] = []
         self._corrections = Corrections(views, turns.turn_of)
-        self._resume_timer: asyncio.TimerHandle | None = None
-        self._silence_timer: asyncio.TimerHandle | None = None
+        self._silence = SilenceTimer(
+            limit_s=lambda: self._brain().silence_timeout_s(),
+            is_quiet=lambda: self.is_quiet,
+            on_silence=lambda: self._turns.start(TurnInput(kind="silence"), on_end=self._on_answer_end),
+        )
         self._output = OutputWatch(
             bus=bus,
             clock=clock,
@@ -114,7 +119,14 @@ class Conversation:
         self._record = InterruptRecord(bus, turns)
         self._judge = Judge(turns=turns, ledger=ledger, brain=brain)
         self._is_closing = False
-        self._aside: list[Generation] = []
+        self.held = HeldAnswers(
+            turns=turns,
+            speech=speech,
+            record=self._record,
+            times=lambda: self._times,
+            is_undecided=lambda: self._utterances.is_undecided,
+            on_change=self.refresh,
+        )
         self.idle_hooks: list[Callable[[], None]] = []
         for kind, handler in (
             (InputSpeech, self._on_speech),
@@ -145,13 +157,11 @@ class Conversation:
     def close(self) -> None:
         """Begin nothing new: the program ends."""
         self._is_closing = True
-        for timer in (self._resume_timer, self._silence_timer):
-            self._disarm(timer)
+        self.held.disarm()
+        self._silence.close()
         self.thinking.close()
         self.attention.close()
-        # What stands aside for a notification is not the active answer, and nobody else ends it.
-        while self._aside:
-            self._turns.cancel(self._aside.pop(), InterruptReason.SHUTDOWN)
+        self.held.cancel_aside(InterruptReason.SHUTDOWN)
 
     def refresh(self) -> None:
         """Tell the window and the bus the character's state if it has changed."""
@@ -167,7 +177,7 @@ class Conversation:
             utterance = self._utterances.get(utterance_id)
             if utterance is not None:
                 utterance.end_at_s = payload.at_s
-            self._arm_resume_timer()
+            self.held.arm()
             return
         active = self._turns.active
         utterance = Utterance(
@@ -177,8 +187,8 @@ class Conversation:
             over_generation=active.generation_id if active is not None else None,
         )
         self._utterances.begin(utterance)
-        self._disarm(self._resume_timer)
-        self._disarm(self._silence_timer)
+        self.held.disarm()
+        self._silence.close()
         is_audible = active is not None and self._output.audible == active.generation_id
         is_silent = active is not None and not (active.sounded and is_audible)
         if active is not None and is_silent and not active.is_protected:
@@ -208,7 +218,7 @@ class Conversation:
             utterance.holds = active.generation_id
             utterance.by_ptt = utterance.by_ptt or payload.by == "ptt"
         else:
-            self._arm_resume_timer()
+            self.held.arm()
         self._line.refresh()
 
     def _stop_now(self, payload: InputInterrupt, utterance_id: UtteranceId | None) -> None:
@@ -325,7 +335,7 @@ class Conversation:
             if was_touched:
                 self._record.confirm(active, decision.verdict, decision.because, decision.input_text, utterance_id)
             if decision.verdict is Verdict.RESUME and not self._utterances.holding(active.generation_id):
-                self._resume(active, decision.because)
+                self.held.resume(active, decision.because)
             elif decision.verdict in (Verdict.CANCEL, Verdict.STOP_ONLY):
                 is_joined = decision.is_joined and bool(self._turns.input_of(active))
                 if is_joined and user is not None:
@@ -420,7 +430,7 @@ class Conversation:
                 UserTextView(utterance_id=event.utterance_id, text=payload.text, final=True, via=payload.via)
             )
         user = turn_input(payload, event.utterance_id)
-        self._disarm(self._silence_timer)
+        self._silence.disarm()
         is_joined = event.coalesce_key == "joined"
         replaces = self._corrections.take_replaced()
         is_new = is_joined or replaces is not None
@@ -452,7 +462,7 @@ class Conversation:
     def _on_answer_end(self, generation: Generation) -> None:
         if not self._is_closing:
             self.attention.note_exchange()
-        self._arm_silence()
+        self._silence.arm()
         self._when_quiet()
 
     def _when_quiet(self) -> None:
@@ -468,72 +478,16 @@ class Conversation:
 
     def _cancel(self, generation: Generation, reason: InterruptReason, *, is_joined: bool = False) -> None:
         """Cancel the answer in progress and, before it, what stood aside for it."""
-        while self._aside:
-            self._turns.cancel(self._aside.pop(), reason)
+        self.held.cancel_aside(reason)
         self._turns.cancel(generation, reason, is_joined=is_joined)
 
     # --- holding and going on ---------------------------------------------------------------------------
 
-    def _resume(self, generation: Generation, because: str) -> None:
-        self._disarm(self._resume_timer)
-        if generation.resume(because):
-            self._speech.resume(generation.generation_id)
-            self._turns.recheck(generation)
-
-    def stand_aside(self, generation: Generation) -> None:
-        """Hold the answer in progress so that something urgent can be said; `after_notification` lets it go on."""
-        if generation.suspend("urgent_notification"):
-            self._speech.hold(generation.generation_id)
-        self._aside.append(generation)
-        self._turns.active = None
-
     def after_notification(self, notification: Generation) -> None:
         """Let the answer go on that stood aside, or end it if the notification was cut off by words."""
-        while self._aside:
-            generation = self._aside.pop()
-            if not generation.is_active:
-                continue
-            if self._turns.active is None and notification.state is not GenerationState.CANCELLED:
-                self._turns.active = generation
-                self._resume(generation, "urgent_notification_over")
-            else:
-                self._turns.cancel(generation, InterruptReason.TOPIC_CHANGE)
+        self.held.come_back(notification)
         self._on_answer_end(notification)
         self._line.refresh()
-
-    def _arm_resume_timer(self) -> None:
-        """A held answer that hears nothing goes on by itself, unless an utterance still waits for its verdict."""
-        self._disarm(self._resume_timer)
-        active = self._turns.active
-        if active is None or active.state is not GenerationState.SUSPENDED:
-            return
-        self._resume_timer = asyncio.get_running_loop().call_later(
-            self._times.confirm_timeout_s, self._on_resume_due, active
-        )
-
-    def _on_resume_due(self, generation: Generation) -> None:
-        if self._turns.active is not generation or generation.state is not GenerationState.SUSPENDED:
-            return
-        if self._utterances.is_undecided:
-            self._arm_resume_timer()
-            return
-        self._record.confirm(generation, Verdict.RESUME, "timeout", None, None)
-        self._resume(generation, "timeout")
-        self._line.refresh()
-
-    # --- silence ----------------------------------------------------------------------------------------
-
-    def _arm_silence(self) -> None:
-        self._disarm(self._silence_timer)
-        if self._is_closing:
-            return
-        timeout_s = self._brain().silence_timeout_s()
-        if timeout_s is not None and self.is_quiet:
-            self._silence_timer = asyncio.get_running_loop().call_later(timeout_s, self._on_silence)
-
-    def _on_silence(self) -> None:
-        if self.is_quiet:
-            self._turns.start(TurnInput(kind="silence"), on_end=self._on_answer_end)
 
     # --- small things -----------------------------------------------------------------------------------
 
@@ -547,8 +501,3 @@ class Conversation:
             return False
         target = self._generations.get(event.target_generation_id)
         return target is None or not target.is_active
-
-    @staticmethod
-    def _disarm(timer: asyncio.TimerHandle | None) -> None:
-        if timer is not None:
-            timer.cancel()

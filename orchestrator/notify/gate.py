@@ -152,7 +152,7 @@ class NotificationGate:
             self._conversation.after_notification(generation)
 
         if held is not None:
-            self._conversation.stand_aside(held)
+            self._conversation.held.stand_aside(held)
         self._turns.start(TurnInput(kind="event", event_type="notify"), script=script, on_end=on_end)
 
     def _may_defer_until(self, item: _Waiting) -> float | None:

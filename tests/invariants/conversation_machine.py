@@ -344,7 +344,7 @@ class Conversations(RuleBasedStateMachine):
         self.rig.check()
         self.rig.check_speculation()
         actives = [g for g in self.rig.generations.all if g.is_active and not g.is_speculative]
-        assert len(actives) <= 1 + len(self.rig.core.conversation._aside), "one answer at a time"
+        assert len(actives) <= 1 + len(self.rig.core.conversation.held.aside), "one answer at a time"
 
     def teardown(self) -> None:
         rig = self.rig

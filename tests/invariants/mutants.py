@@ -18,6 +18,7 @@ from orchestrator.contracts.events import OutputStateChanged
 from orchestrator.dialogue.conversation import Conversation
 from orchestrator.dialogue.effects import TurnEffects
 from orchestrator.dialogue.heard import SpokenMessage, SpokenPiece
+from orchestrator.dialogue.held import HeldAnswers
 from orchestrator.dialogue.history import History
 from orchestrator.dialogue.tool_results import ToolResults
 from orchestrator.dialogue.turn_loop import TurnLoop
@@ -228,10 +229,9 @@ def held_answers_block_the_others(patch: pytest.MonkeyPatch) -> None:
 @mutant
 def what_stood_aside_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     def drop(self: Any, notification: Any) -> None:
-        self._aside.clear()
-        self._on_answer_end(notification)
+        self.aside.clear()
 
-    patch.setattr(Conversation, "after_notification", drop)
+    patch.setattr(HeldAnswers, "come_back", drop)
 
 
 @mutant
@@ -268,7 +268,7 @@ def the_state_is_not_stored(patch: pytest.MonkeyPatch) -> None:
 
 @mutant
 def a_held_answer_goes_on_never_by_itself(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Conversation, "_arm_resume_timer", lambda self: None)
+    patch.setattr(HeldAnswers, "arm", lambda self: None)
 
 
 @mutant
