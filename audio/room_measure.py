@@ -244,14 +244,16 @@ def joined(blocks: Sequence[tuple[Samples, float]], rate_hz: int) -> Track:
     if not blocks:
         return Track(samples=np.zeros(0, np.float32), rate_hz=rate_hz, at_s=0.0)
     begin_s = blocks[0][1]
-    length = max(round((at_s - begin_s) * rate_hz) + len(block) for block, at_s in blocks)
+    hole = round(0.02 * rate_hz)
+    # Blocks that follow the one before, and not their time, may end later than the time says by less than a hole.
+    length = hole + max(round((at_s - begin_s) * rate_hz) + len(block) for block, at_s in blocks)
     out: Samples = np.zeros(length, np.float32)
-    written = 0
+    written = end = 0
     for block, at_s in blocks:
         place = round((at_s - begin_s) * rate_hz)
         # Device times lean and jitter; only a real hole moves the samples.
-        place = written if abs(place - written) < 0.02 * rate_hz else max(0, place)
-        count = min(len(block), length - place)
-        out[place : place + count] = block[:count]
+        place = written if abs(place - written) < hole else max(0, place)
         written = place + len(block)
-    return Track(samples=out, rate_hz=rate_hz, at_s=begin_s)
+        out[place:written] = block
+        end = max(end, written)
+    return Track(samples=out[:end], rate_hz=rate_hz, at_s=begin_s)

@@ -138,6 +138,9 @@ def test_blocks_become_a_track() -> None:
     assert float(track.samples.sum()) == 480.0
     assert track.samples[:320].all() and not track.samples[330:1800].any()
     assert joined([], MIC_RATE_HZ).seconds == 0.0
+    # Times that lean together lose no sample, and the last block fits although it ends later than its time says.
+    leaning = joined([(ones, 5.0 + 0.009 * number) for number in range(20)], MIC_RATE_HZ)
+    assert float(leaning.samples.sum()) >= 19 * 144 + 160 and leaning.samples.all()
 
 
 @pytest.mark.audio
