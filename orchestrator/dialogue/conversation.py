@@ -27,6 +27,7 @@ from orchestrator.contracts.ports import SpeechPort, ViewSink
 from orchestrator.contracts.views import UserTextView
 from orchestrator.dialogue.attention import Attention, AttentionSettings, Heed
 from orchestrator.dialogue.heard import HeardLedger
+from orchestrator.dialogue.heeding import Heeding
 from orchestrator.dialogue.held import HeldAnswers
 from orchestrator.dialogue.interrupt_record import InterruptRecord
 from orchestrator.dialogue.interruption import Decision, InterruptionTimes, Verdict
@@ -77,7 +78,6 @@ class Conversation:
         character answers (default: everyone).
         """
         self._bus = bus
-        self._clock = clock
         self._generations = generations
         self._turns = turns
         self._speech = speech
@@ -106,7 +106,7 @@ class Conversation:
         self.attention = Attention(
             settings=attention or AttentionSettings(), clock=clock, trace=bus.trace, on_change=self.refresh
         )
-        self._called: tuple[UtteranceId | None, Script] | None = None
+        self._heeding = Heeding(attention=self.attention, turns=turns, brain=brain, clock=clock)
         self.thinking = thinking
         self._line = StateLine(
             bus=bus,
@@ -266,7 +266,7 @@ class Conversation:
         ):
             return
         user = input_of(self._judge.decide(utterance, heard, self._book), utterance, heard.language)
-        if user is not None and self._heed_of(user, utterance) is Heed.ANSWER:
+        if user is not None and self._heeding.judge(user, utterance) is Heed.ANSWER:
             turn = turn_input(user, utterance.utterance_id)
             self.speculation.begin(turn, script=self._script_for(user.text))
 
@@ -304,27 +304,13 @@ class Conversation:
         decision = self._judge.decide(utterance, final, self._book)
         self._utterances.close(utterance.utterance_id)
         user = input_of(decision, utterance, final.language)
-        is_ignored = user is not None and not self._heed(user, utterance)
+        is_ignored = user is not None and not self._heeding.note(user, utterance)
         user = None if is_ignored else user
         shown = final.text.strip() if decision.because == "words" and not is_ignored else ""
         self._views.show(UserTextView(utterance_id=utterance.utterance_id, text=shown, final=True))
         if user is None:
             self.speculation.discard("nothing", utterance.utterance_id)
         self._carry_out(decision, self._turns.active, user, utterance.utterance_id)
-
-    def _heed(self, user: InputUser, utterance: Utterance) -> bool:
-        """Note whether words are meant for the character, and what they change about that; False: they are not."""
-        heed = self._heed_of(user, utterance)
-        self.attention.note(heed, user.text, utterance.utterance_id)
-        script = self.attention.script_for(heed, user.text)
-        self._called = (utterance.utterance_id, script) if script is not None else None
-        return heed is not Heed.IGNORE
-
-    def _heed_of(self, user: InputUser, utterance: Utterance) -> Heed:
-        # Who talks while the character has something going on, or holds the key, talks to it.
-        is_meant = self._turns.active is not None or utterance.by_ptt
-        is_answer = is_meant or self._brain().accepts_as_answer(user.text, user.language)
-        return self.attention.judge(user.text, began_s=utterance.onset_at_s, is_answer=is_answer)
 
     def _carry_out(
         self, decision: Decision, active: Generation | None, user: InputUser | None, utterance_id: UtteranceId
@@ -436,22 +422,12 @@ class Conversation:
         is_new = is_joined or replaces is not None
         generation = None if is_new else self.speculation.take(user, on_end=self._on_answer_end)
         if generation is None:
-            script = self._called_script(payload, event) or self._script_for(payload.text)
+            script = self._heeding.script_for(payload, event) or self._script_for(payload.text)
             generation = self._turns.start(
                 user, script=script, is_joined=is_joined, on_end=self._on_answer_end, replaces=replaces
             )
         self._corrections.note(payload.text, generation.generation_id)
         self.thinking.expect(self._times.thinking_after_s, payload.language)
-
-    def _called_script(self, payload: InputUser, event: Event) -> Script | None:
-        """Return what the character says when it is called or sent to sleep; who types is always meant."""
-        if payload.via in TYPED:
-            heed = self.attention.judge(payload.text, began_s=self._clock.monotonic_s(), is_answer=True)
-            is_sleep = heed is Heed.SLEEP
-            self.attention.set_asleep(is_sleep, because="typed")
-            return self.attention.script_for(heed, payload.text) if is_sleep else None
-        called, self._called = self._called, None
-        return called[1] if called is not None and called[0] == event.utterance_id else None
 
     def _script_for(self, text: str) -> Script | None:
         """Return what answers "go on" and "say that again", which need no brain."""

@@ -5,35 +5,29 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from orchestrator.contracts.dialogue import (
     HistoryEntry,
     LlmUnavailable,
     Message,
-    TurnHeard,
     TurnInput,
 )
 from orchestrator.contracts.errors import GenerationCancelled
-from orchestrator.contracts.events import AppError, Event, HistoryCommitted, Payload, TurnCommitted
+from orchestrator.contracts.events import AppError, Event, HistoryCommitted
 from orchestrator.contracts.ids import GenerationId, SessionId
 from orchestrator.contracts.lanes import GenerationState, InterruptReason
 from orchestrator.contracts.views import GenerationEndedView
 from orchestrator.dialogue.effects import TurnEffects
-from orchestrator.dialogue.history import answer_entries
 from orchestrator.dialogue.reply import SpeechReply
+from orchestrator.dialogue.settlement import ACK_LIMIT_S, END_LIMIT_S, Settlement
 from orchestrator.dialogue.turn_context import CoreTurn, Snapshot
 from orchestrator.dialogue.turn_work import Script, TurnPorts, TurnWork
 from orchestrator.generation import Generation
 
 log = logging.getLogger(__name__)
 
-ACK_LIMIT_S = 0.3
-"""How long an answer's end waits for the output to say that it stopped; then it closes itself and reports a fault."""
 _MOST_KEPT = 256
-_END_LIMIT_S = 2.0
-"""How long a cancelled answer's own work may take to unwind."""
 
 
 class TurnLoop:
@@ -43,6 +37,7 @@ class TurnLoop:
         """Use `ports`; `on_change` is called when the active answer changed its state."""
         self._ports = ports
         self._on_change = on_change
+        self._settlement = Settlement(ports)
         self.session_id = session_id
         self._work: dict[GenerationId, TurnWork] = {}
         self._settling: set[asyncio.Task[None]] = set()
@@ -163,7 +158,7 @@ class TurnLoop:
     async def _clear_away(self, work: TurnWork) -> None:
         generation = work.generation
         try:
-            await self._wait_for_task(generation)
+            await self._settlement.wait_for_task(generation)
         finally:
             self._ports.ledger.forget(generation.generation_id)
             generation.stopped.set()
@@ -209,11 +204,11 @@ class TurnLoop:
             return first
 
         try:
-            async with asyncio.timeout(ACK_LIMIT_S + _END_LIMIT_S):
+            async with asyncio.timeout(ACK_LIMIT_S + END_LIMIT_S):
                 while (waited := unsettled()) is not None:
                     await waited.settled.wait()
         except TimeoutError:
-            self._fault("settle_timeout", "history")
+            self._settlement.fault("settle_timeout", "history")
 
     async def _snapshot(self, work: TurnWork, *, joined: GenerationId | None) -> CoreTurn:
         ports = self._ports
@@ -230,7 +225,7 @@ class TurnLoop:
             world=dict(ports.world()),
             facts=ports.facts(),
         )
-        llm = ports.llm_for(generation.generation_id, lambda payload: self._emit(generation, payload))
+        llm = ports.llm_for(generation.generation_id, lambda payload: self._settlement.emit(generation, payload))
         reminders = ports.reminders_for(str(generation.generation_id))
         if ports.tools is not None:
             llm = ports.tools.with_tools(llm, generation=generation, effects=work.effects, reminders=reminders)
@@ -262,7 +257,7 @@ class TurnLoop:
         )
         size = len(user.text)
         committed = HistoryCommitted(role="user", status="completed", text=user.text, heard_chars=size, full_chars=size)
-        self._emit(generation, committed)
+        self._settlement.emit(generation, committed)
 
     async def _store_kept(self, work: TurnWork) -> None:
         """Store what a speculative answer could not: the user's words, and the state that must not wait."""
@@ -272,7 +267,7 @@ class TurnLoop:
                 await self._ports.history.save_state(work.early_state)
         except Exception:
             log.exception("the user's words could not be stored")
-            self._fault("history_failed", "store")
+            self._settlement.fault("history_failed", "store")
 
     def _tell(self, work: TurnWork, event: Event) -> None:
         """Put what a turn says of itself into the record; what a speculative one says waits for its confirmation."""
@@ -294,7 +289,9 @@ class TurnLoop:
         await work.generation.confirmed.wait()
         text = self._ports.apology(code, work.user.language)
         work.failed_because = code
-        self._emit(work.generation, AppError(code=f"{part}_{code}", part=part, recoverable=True, message=text))
+        self._settlement.emit(
+            work.generation, AppError(code=f"{part}_{code}", part=part, recoverable=True, message=text)
+        )
         await work.reply.say(Message(text=text, source="error", language=work.user.language))
 
     # --- ending -----------------------------------------------------------------------------------------
@@ -337,7 +334,7 @@ class TurnLoop:
         if self.active is not None:
             self.cancel(self.active, InterruptReason.SHUTDOWN)
         if self._settling:
-            await asyncio.wait(set(self._settling), timeout=ACK_LIMIT_S + _END_LIMIT_S)
+            await asyncio.wait(set(self._settling), timeout=ACK_LIMIT_S + END_LIMIT_S)
         for effects in [*self._late, *(work.effects for work in self._work.values())]:
             await effects.close(ACK_LIMIT_S)
 
@@ -415,11 +412,11 @@ class TurnLoop:
     async def _settle(self, work: TurnWork, outcome: str) -> None:
         generation = work.generation
         try:
-            await self._wait_for_end(work)
-            await self._commit(work, outcome)
+            await self._settlement.wait_for_end(work)
+            await self._settlement.commit(work, outcome, self.session_id)
         except Exception:
             log.exception("an answer could not be stored")
-            self._fault("history_failed", "store")
+            self._settlement.fault("history_failed", "store")
         finally:
             generation.settled.set()
             self._ports.views.show(GenerationEndedView(generation_id=generation.generation_id, outcome=outcome))
@@ -428,53 +425,6 @@ class TurnLoop:
                 work.on_end(generation)
             self._on_change()
 
-    async def _wait_for_end(self, work: TurnWork) -> None:
-        generation = work.generation
-        try:
-            await asyncio.wait_for(generation.stopped.wait(), ACK_LIMIT_S)
-        except TimeoutError:
-            self._fault("output_ack_missing", "output", generation)
-        await self._wait_for_task(generation)
-        if work.storing is not None:
-            await work.storing
-
-    async def _wait_for_task(self, generation: Generation) -> None:
-        task = generation.task
-        if task is not None and not task.done():
-            _, late = await asyncio.wait({task}, timeout=_END_LIMIT_S)
-            if late:
-                self._fault("turn_does_not_end", "dialogue", generation)
-
-    async def _commit(self, work: TurnWork, outcome: str) -> None:
-        ports, generation = self._ports, work.generation
-        heard = ports.ledger.heard(generation.generation_id)
-        sounded = any(message.sounded for message in heard)
-        kind = {"cancelled": "interrupted"}.get(outcome, outcome)
-        state: Mapping[str, Any] | None = None
-        if work.pending is not None:
-            state = work.pending.settle(TurnHeard(outcome=kind, messages=heard, joined=work.is_joined and not sounded))
-        messages = ports.ledger.messages(generation.generation_id)
-        entries = [] if outcome == "failed" else answer_entries(messages, outcome)
-        version = await ports.history.commit_turn(
-            session_id=self.session_id, generation_id=generation.generation_id, entries=entries, state=state
-        )
-        for entry in entries:
-            self._emit(
-                generation,
-                HistoryCommitted(
-                    role=entry.role,
-                    status=entry.status,
-                    text=entry.text,
-                    heard_chars=len(entry.text),
-                    full_chars=len(entry.text) + len(entry.unheard),
-                ),
-            )
-        if outcome == "failed":
-            self._emit(
-                generation, HistoryCommitted(role="assistant", status="failed", text="", heard_chars=0, full_chars=0)
-            )
-        self._emit(generation, TurnCommitted(effects=work.effects.done, state_version=version))
-
     def _forget_settled(self) -> None:
         settled = [gid for gid, work in self._work.items() if work.generation.settled.is_set()]
         self._late = [effects for effects in self._late if effects.is_running]
@@ -482,23 +432,3 @@ class TurnLoop:
             work = self._work.pop(gid)
             if work.effects.is_running:
                 self._late.append(work.effects)
-
-    # --- small things -----------------------------------------------------------------------------------
-
-    def _emit(self, generation: Generation, payload: Payload) -> None:
-        self._ports.trace(
-            Event(
-                payload=payload,
-                source="core",
-                session_id=generation.session_id,
-                utterance_id=generation.utterance_id,
-                generation_id=generation.generation_id,
-            )
-        )
-
-    def _fault(self, code: str, part: str, generation: Generation | None = None) -> None:
-        log.warning("%s: %s", part, code)
-        event = Event(payload=AppError(code=code, part=part, recoverable=True, message=code), source="core")
-        if generation is not None:
-            event = replace(event, generation_id=generation.generation_id)
-        self._ports.trace(event)
