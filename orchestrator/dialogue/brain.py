@@ -189,7 +189,7 @@ def repair(state: State, config: FlowConfig) -> None:
         if flow is not None:
             context = {
                 "canceled_flow_id": task.root,
-                "canceled_flow_name": task.root.replace("_", " "),
+                "canceled_flow_name": task.names.get(state.language or "en") or task.root.replace("_", " "),
                 "reason": "gone",
             }
             state.queue.append(SystemRun(flow=flow.id, step=flow.start, context=context))

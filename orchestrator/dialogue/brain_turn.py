@@ -47,6 +47,7 @@ class FlowTurn(TurnDecisions):
         self._age_focus()
         self._take_object()
         await self._tell_untold()
+        await self._tell_gone()
         self._finish_listening()
         if self._user.kind == "silence":
             await self._silence()
@@ -78,6 +79,11 @@ class FlowTurn(TurnDecisions):
             text = self._state.untold[0]
             await self.say_text(text, source="system", after_effect=True)
             self._state.untold.pop(0)
+
+    async def _tell_gone(self) -> None:
+        """Say first of all that a task has ended because its flow is gone: whatever comes now, it is not the answer."""
+        if any(run.context.get("reason") == "gone" for run in self._state.queue):
+            await self._execute(halted=True)
 
     def _finish_listening(self) -> None:
         """What a system flow listened for has come: it goes on behind its listening."""

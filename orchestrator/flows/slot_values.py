@@ -1,6 +1,7 @@
 """What a slot of a type may hold, and the lossless coercions into it.
 
-Values are JSON: date `2026-12-09`, time `15:30`, datetime `2026-12-09T15:30`, duration in seconds.
+Values are JSON: date `2026-12-09`, time `15:30`, datetime `2026-12-09T15:30` (with seconds where they matter,
+`2026-12-09T15:30:20`), duration in seconds.
 """
 
 from __future__ import annotations
@@ -142,7 +143,10 @@ def _datetime(value: Any) -> Any:
         r"\s*(\d{4}-\d{1,2}-\d{1,2})[T ]+(\d{1,2}:\d{2})(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?\s*", value
     )
     day, clock = (_date(match[1]), _time(match[2])) if match else (None, None)
-    return f"{day}T{clock}" if day and clock else None
+    if match is None or not day or not clock:
+        return None
+    seconds = match[3][:3] if match[3] is not None else ":00"
+    return f"{day}T{clock}" + (seconds if ":00" < seconds < ":60" else "")
 
 
 _ISO_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")

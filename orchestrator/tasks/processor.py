@@ -373,7 +373,8 @@ def current_step(state: State, config: FlowConfig) -> Step | None:
 def new_task(state: State, flow: Flow, setting: Setting) -> Task:
     """Make a task at a flow's start; slot values given beforehand for it move in."""
     state.sequence += 1
-    task = Task(uid=f"{state.origin}:{state.sequence}", root=flow.id, flow=flow.id, step=flow.start)
+    names = {language: flow.name_in(language) for language in ("en", "zh")}
+    task = Task(uid=f"{state.origin}:{state.sequence}", root=flow.id, flow=flow.id, step=flow.start, names=names)
     for slot_id in setting.config.slots_of(flow.id):
         slot = setting.config.slots[slot_id]
         if not slot.persist and slot_id in state.slots:

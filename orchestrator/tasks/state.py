@@ -34,7 +34,8 @@ class Task:
     flow that was started. `open`: the question at the step was asked. `answered`: it was answered since it was asked.
     `trail` lists the steps visited, each once: [flow, step, stack]. `runs` counts successful runs of an action
     step, `done` names the side effects that took place, `done_args` has what they were given. `rerun` says for a
-    step whether it may run (again): ask, yes, no.
+    step whether it may run (again): ask, yes, no. `names` is the flow's name by language when it began, for the case
+    that the flow is gone when it is needed.
     """
 
     uid: str
@@ -56,6 +57,7 @@ class Task:
     done_args: dict[str, Any] = field(default_factory=dict)
     completed_once: bool = False
     paused_at: str | None = None
+    names: dict[str, str] = field(default_factory=dict)
 
     @property
     def place(self) -> str:

@@ -62,7 +62,7 @@ def _holds(folded: str, value: str) -> bool:
 
 
 _MOMENTS = {
-    "datetime": re.compile(r"(?<!\d)\d{4}-\d\d-\d\dT\d\d:\d\d(?!\d)"),
+    "datetime": re.compile(r"(?<!\d)\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?(?!\d)"),
     "date": re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?![\dT])"),
     "time": re.compile(r"(?<![\dT:])[0-2]\d:[0-5]\d(?![\d:])"),
 }

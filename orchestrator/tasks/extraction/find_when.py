@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from orchestrator.tasks.extraction import moments_en, moments_zh
@@ -88,7 +88,9 @@ def times_in(normal: str, now: datetime, *, chinese: bool) -> Iterator[Hit]:
         return
     moments = list(module.find_moments(normal, now))
     for moment in moments:
-        yield Hit(value=moment.moment.strftime("%H:%M"), spans=(moment.span,))
+        # A time has no seconds: rather later than sooner.
+        whole = moment.moment + timedelta(seconds=-moment.moment.second % 60)
+        yield Hit(value=whole.strftime("%H:%M"), spans=(moment.span,))
     if moments:
         return
     dates = _days_of(module, normal, now)
@@ -99,6 +101,11 @@ def times_in(normal: str, now: datetime, *, chinese: bool) -> Iterator[Hit]:
         yield Hit(value=when.strftime("%H:%M"), spans=merged(spans))
 
 
+def _exact(moment: datetime) -> str:
+    """Return the value of a moment, with seconds where it has any: "in one minute" is 60 s from now."""
+    return moment.isoformat(timespec="seconds" if moment.second else "minutes")
+
+
 def datetimes_in(normal: str, now: datetime, *, chinese: bool) -> Iterator[Hit]:
     """Yield the datetimes named."""
     if _NOW.fullmatch(normal.strip(" .。!！")):
@@ -106,9 +113,9 @@ def datetimes_in(normal: str, now: datetime, *, chinese: bool) -> Iterator[Hit]:
         return
     module = moments_zh if chinese else moments_en
     moments = list(module.find_moments(normal, now))
-    if moments and any(m.moment.time() != now.replace(tzinfo=None, second=0, microsecond=0).time() for m in moments):
+    if moments and any(m.moment.time() != now.replace(tzinfo=None, microsecond=0).time() for m in moments):
         for moment in moments:
-            yield Hit(value=moment.moment.strftime("%Y-%m-%dT%H:%M"), spans=(moment.span,))
+            yield Hit(value=_exact(moment.moment), spans=(moment.span,))
         return
     if _UNKNOWN_DAY.search(normal):
         return

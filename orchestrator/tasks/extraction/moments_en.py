@@ -241,5 +241,5 @@ def find_moments(text: str, now: datetime) -> Iterator[FoundMoment]:
         if (before or after) and found.seconds < 400 * 86_400:
             start = before.start() if before else found.span[0]
             end = found.span[1] + (after.end() if after else 0)
-            local = now.replace(tzinfo=None, second=0, microsecond=0)
+            local = now.replace(tzinfo=None, microsecond=0)
             yield FoundMoment(span=(start, end), moment=local + timedelta(seconds=found.seconds))

@@ -131,6 +131,18 @@ def test_a_task_whose_flow_is_gone_ends_with_a_sentence(rig: FileRig, language: 
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
+def test_it_is_said_first_and_by_name_that_a_task_is_gone_whatever_comes_then(rig: FileRig, language: str) -> None:
+    start, guest, *_ = CASES[language]
+    rig.told(start)
+    rig.told(guest)
+    rig.write("flows: {}\n")
+    said = plain(rig.told({"en": "what time is it", "zh": "现在几点"}[language]))
+    gone = plain({"en": "The table has been changed meanwhile", "zh": "订桌已经改动过了"}[language])
+    assert said.startswith(gone) and len(said) > len(gone) + 20, "and then comes what was asked"
+    assert not plain(rig.told({"en": "what time is it", "zh": "现在几点"}[language])).startswith(gone)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_file_with_errors_leaves_the_running_version(rig: FileRig, language: str) -> None:
     start, guest, seats, done = CASES[language]
     rig.told(start)
