@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 from orchestrator.contracts.dialogue import Llm, LlmRequest, LlmTask
 from orchestrator.llm.persona import language_of
+from orchestrator.llm.wrapped import WrappedLlm
 
 _LINES = (
     "我的离线语言模型只会英语，这个没法用中文聊。在设置里换一个会中文的模型就行。",
@@ -13,23 +14,13 @@ _LINES = (
 )
 
 
-class EnglishOnlyLlm:
+class EnglishOnlyLlm(WrappedLlm[Llm]):
     """Passes English on; a persona's answer to Chinese is an honest line."""
 
     def __init__(self, inner: Llm, turn: int) -> None:
         """Wrap `inner`; the lines take turns by the number of the answer, `turn`."""
-        self._inner = inner
+        super().__init__(inner)
         self._line = _LINES[turn % len(_LINES)]
-
-    @property
-    def is_configured(self) -> bool:
-        """Whether there is a model to ask at all."""
-        return self._inner.is_configured
-
-    @property
-    def can_plan(self) -> bool:
-        """Whether the model is capable of structured planning."""
-        return self._inner.can_plan
 
     async def stream(self, request: LlmRequest) -> AsyncIterator[str]:
         """Yield the model's pieces, or a line of its own for what it can't understand."""

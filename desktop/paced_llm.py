@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import TypeVar, cast
 
 from orchestrator.contracts.dialogue import Llm, LlmRequest, ToolCallingLlm, ToolUse
+from orchestrator.llm.wrapped import WrappedLlm
 
 T = TypeVar("T")
 
@@ -31,24 +32,14 @@ class WaitCounter:
         self.open -= 1
 
 
-class PacedLlm:
+class PacedLlm(WrappedLlm[Llm]):
     """An `Llm` whose waiting is counted; with `has_fixed_costs` every token costs the same in every run."""
 
     def __init__(self, inner: Llm, waits: WaitCounter, *, has_fixed_costs: bool) -> None:
         """Wrap `inner`."""
-        self._inner = inner
+        super().__init__(inner)
         self._waits = waits
         self._has_fixed_costs = has_fixed_costs
-
-    @property
-    def is_configured(self) -> bool:
-        """Whether there is a model to ask at all."""
-        return self._inner.is_configured
-
-    @property
-    def can_plan(self) -> bool:
-        """Whether the model is capable of structured planning."""
-        return self._inner.can_plan
 
     @property
     def can_call_tools(self) -> bool:

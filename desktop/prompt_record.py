@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from orchestrator.contracts.dialogue import Llm, LlmRequest, ToolUse
+from orchestrator.llm.wrapped import WrappedLlm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,23 +45,13 @@ class PromptRecord:
         return WatchedLlm(llm, self)
 
 
-class WatchedLlm:
+class WatchedLlm(WrappedLlm[Llm]):
     """A model whose prompts are noted; offers tools where the watched one does."""
 
     def __init__(self, inner: Llm, record: PromptRecord) -> None:
         """Watch `inner`."""
-        self._inner = inner
+        super().__init__(inner)
         self._record = record
-
-    @property
-    def is_configured(self) -> bool:
-        """Whether there is a model to ask at all."""
-        return self._inner.is_configured
-
-    @property
-    def can_plan(self) -> bool:
-        """Whether the model is capable of structured planning."""
-        return self._inner.can_plan
 
     @property
     def can_call_tools(self) -> bool:

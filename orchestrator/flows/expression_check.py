@@ -9,7 +9,7 @@ from jinja2 import nodes
 
 from orchestrator.flows.fuel import MAX_INT_BITS, MAX_POWER, MAX_RANGE, MAX_WEIGHT
 from orchestrator.flows.sandbox import Sandbox, is_allowed
-from orchestrator.flows.sandbox_values import FUNCTIONS
+from orchestrator.flows.sandbox_values import FUNCTIONS, METHODS
 from orchestrator.flows.source import did_you_mean
 
 MAX_NODES = 2_000
@@ -152,10 +152,10 @@ class Checker:
                 self._check_range(node)
         elif not isinstance(target, nodes.Getattr):
             self.add(node.lineno, 1, "unknown_function", "this can't be called")
-        elif target.attr not in _METHODS:
+        elif target.attr not in METHODS:
             at = self.text.find(target.attr, max(0, target.lineno))
             self.add(at if at >= 0 else target.lineno, len(target.attr), "unknown_function",
-                     f"there is no function {target.attr}", did_you_mean(target.attr, _METHODS))  # fmt: skip
+                     f"there is no function {target.attr}", did_you_mean(target.attr, METHODS))  # fmt: skip
         if node.dyn_args is not None or node.dyn_kwargs is not None:
             self.add(node.lineno, 1, "expression_forbidden", "* and ** arguments are not allowed")
 
@@ -212,43 +212,6 @@ class Checker:
     def _check_const(self, node: Any, printed: bool, in_loop: bool) -> None:
         if isinstance(node.value, int) and node.value.bit_length() > MAX_INT_BITS:
             self.add(node.lineno, 1, "expression_bomb", "a number too large")
-
-
-_METHODS = frozenset(
-    [
-        "get",
-        "keys",
-        "values",
-        "items",
-        "upper",
-        "lower",
-        "title",
-        "capitalize",
-        "strip",
-        "lstrip",
-        "rstrip",
-        "startswith",
-        "endswith",
-        "isdigit",
-        "isalpha",
-        "isalnum",
-        "isnumeric",
-        "find",
-        "count",
-        "splitlines",
-        "casefold",
-        "replace",
-        "split",
-        "join",
-        "weekday",
-        "isoweekday",
-        "isoformat",
-        "date",
-        "time",
-        "strftime",
-        "index",
-    ]
-)
 
 
 def _constant(node: Any) -> Any:

@@ -79,6 +79,10 @@ _STR_METHODS = frozenset(
 )
 _MOMENT_FIELDS = frozenset({"year", "month", "day", "hour", "minute", "second"})
 _MOMENT_METHODS = frozenset({"weekday", "isoweekday", "isoformat", "date", "time"})
+METHODS = (
+    _STR_METHODS | _MOMENT_METHODS | {"replace", "split", "join", "strftime", "get", "keys", "values", "items", "index"}
+)
+"""Names of all that can be called on a value of any kind."""
 
 
 def _split(text: str, separator: str | None = None, limit: int = -1) -> list[str]:

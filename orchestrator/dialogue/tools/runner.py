@@ -32,6 +32,7 @@ from orchestrator.dialogue.tools.spec import Tool, ToolAnswer, ToolRefused, Tool
 from orchestrator.generation import Generation
 from orchestrator.llm.failures import FailureCode, LlmFailure
 from orchestrator.llm.persona import language_of
+from orchestrator.llm.wrapped import WrappedLlm
 
 log = logging.getLogger(__name__)
 
@@ -149,24 +150,14 @@ def _unpacked(packed: Any) -> ToolAnswer:
     )
 
 
-class ToolUsingLlm:
+class ToolUsingLlm(WrappedLlm[ToolCallingLlm]):
     """The `Llm` of one answer with tools: a free answer may call them in between; only its words come out."""
 
     def __init__(self, inner: ToolCallingLlm, tools: AnswerTools, registry: ToolRegistry) -> None:
         """Let `inner` call `tools`."""
-        self._inner = inner
+        super().__init__(inner)
         self._tools = tools
         self._registry = registry
-
-    @property
-    def is_configured(self) -> bool:
-        """Whether there is a model to ask at all."""
-        return self._inner.is_configured
-
-    @property
-    def can_plan(self) -> bool:
-        """Whether the model is capable of structured planning."""
-        return self._inner.can_plan
 
     async def stream(self, request: LlmRequest) -> AsyncIterator[str]:
         """Yield the words of the answer; between them the model may call tools. Raises `LlmUnavailable`."""
