@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 
 from audio.tts import normalise_en, normalise_zh
+from audio.tts.numerals import chinese_cardinal, chinese_digits
 from orchestrator.speech.words import ends_clause, ends_sentence, has_cjk, word_spans
 
 _QUOTES = "\"'“”‘’「」『』（）()[]《》<>*_`~"
@@ -17,6 +18,12 @@ _OPENING = "\"'“‘(（…—·•"
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+$", re.ASCII | re.IGNORECASE)
 """Nobody wants to hear these: they are shown."""
 
+_OPERATION = re.compile(r"(?P<number>.*\d)\s+(?P<sign>[-–−/])")
+"""A number and a sign that stands alone behind it; what follows is the other number."""
+
+_DATE_BEFORE = re.compile(r".*(?:日期|截止|生日|到期)[是在于为：:]?", re.DOTALL)
+_MONTH_AND_DAY = re.compile(r"(1[0-2]|0?[1-9])/(3[01]|[12]\d|0?[1-9])")
+_TITLE_OF_DIGITS = re.compile(r".*《(\d{4})》.*")
 _QUESTION = ("?", "？")
 _EXCLAMATION = ("!", "！")
 
@@ -41,11 +48,22 @@ def normalise(text: str, language: str) -> tuple[SpokenWord, ...]:
     for index, span in enumerate(spans):
         before = cores[index - 1] if index else ""
         after = cores[index + 1] if index + 1 < len(cores) else ""
+        mark = _mark(span.text, language)
         if _ADDRESS.match(cores[index]):
             said, is_abbreviation = "", False
+        elif (match := _OPERATION.fullmatch(span.text)) and after[:1].isdecimal():
+            said, is_abbreviation = say(_strip(match["number"]), before=before, after="")
+            space = "" if language == "zh" else " "
+            said, mark = f"{said}{space}{_sign(match['sign'], cores, index, language)}", ""
+        elif language == "zh" and (match := _TITLE_OF_DIGITS.fullmatch(span.text)):
+            said, is_abbreviation = chinese_digits(match[1]), False
+        elif (match := _MONTH_AND_DAY.fullmatch(cores[index])) and _DATE_BEFORE.fullmatch(text[: span.char_start]):
+            month, day = (chinese_cardinal(int(part)) for part in match.groups())
+            said, is_abbreviation = f"{month}月{day}日", False
         else:
-            said, is_abbreviation = say(cores[index], before=before, after=after)
-        mark = _mark(span.text, language)
+            # A Chinese character is a word of its own: what a number means may take the second one to tell.
+            beyond = cores[index + 2] if language == "zh" and index + 2 < len(cores) and has_cjk(after) else ""
+            said, is_abbreviation = say(cores[index], before=before, after=after + beyond)
         if is_abbreviation and mark in (".", "。") and index + 1 < len(spans):
             mark = ""
         spoken.append(
@@ -67,6 +85,17 @@ def sentence(words: tuple[SpokenWord, ...], language: str) -> str:
             needs_space = False
         parts.append((" " if needs_space else "") + word.spoken + word.mark)
     return "".join(parts)
+
+
+def _sign(sign: str, cores: list[str], index: int, language: str) -> str:
+    """Say a sign between two numbers; a dash is only a minus where something equals something."""
+    chinese = language == "zh"
+    if sign == "/":
+        return "除以" if chinese else "divided by"
+    is_sum = "=" in (cores[index - 1] if index else "", *cores[index + 2 : index + 3])
+    if is_sum:
+        return "减" if chinese else "minus"
+    return "到" if chinese else "to"
 
 
 def _strip(word: str) -> str:

@@ -37,6 +37,8 @@ _YEAR_BEFORE = frozenset(
         "winter",
     )
 )
+_DAY_BEFORE = frozenset(("on", "by", "until", "due", "since"))
+_DIALLED = frozenset(("dial", "call", "ring", "phone"))
 _ABBREVIATIONS = {
     "dr": "doctor", "mr": "mister", "mrs": "missus", "ms": "miz", "prof": "professor", "st": "saint",
     "jr": "junior", "sr": "senior", "vs": "versus", "etc": "et cetera", "e.g": "for example", "i.e": "that is",
@@ -58,6 +60,7 @@ _UNITS = {
     "m/s": "meter per second", "mph": "mile per hour", "°c": "degree celsius", "°f": "degree fahrenheit",
     "℃": "degree celsius", "℉": "degree fahrenheit", "°": "degree", "m²": "square meter", "m³": "cubic meter",
     "km²": "square kilometer", "k": "thousand", "%": "percent", "db": "decibel",
+    "tbsp": "tablespoon", "tsp": "teaspoon", "gal": "gallon",
 }  # fmt: skip
 _UNCOUNTED = frozenset({"hertz", "kilohertz", "megahertz", "gigahertz", "percent", "thousand"})
 _MONEY = {
@@ -116,6 +119,10 @@ def say(word: str, *, before: str, after: str) -> tuple[str, bool]:  # noqa: C90
         return _unit(lower, is_one=before in ("1", "1.0")), True
     if lower in ("am", "pm") and before[:1].isdigit():
         return f"{word[0].upper()} M", False
+    if lower == "x" and before[-1:].isdecimal() and after[:1].isdecimal():
+        return "times", False
+    if word == "St" and before[:1].isupper() and not after[:1].isupper():
+        return "street", True
     if lower in _ABBREVIATIONS and (lower not in _DOT_NEEDED or _is_short_form(word, after)):
         return _ABBREVIATIONS[lower], True
     if lower in _MONTH_SHORT and (after[:1].isdigit() or before[:1].isdigit()):
@@ -170,7 +177,11 @@ def _say_digits(word: str, lower: str, *, before: str, after: str) -> str:  # no
     if match := _DOTTED.fullmatch(word):
         parts = [english_cardinal(int(part)) for part in lower.lstrip("v").split(".")]
         return ("version " if lower.startswith("v") else "") + " point ".join(parts)
-    if match := _FRACTION.fullmatch(word):
+    if (match := _FRACTION.fullmatch(word)) and before in _DAY_BEFORE and after != "of":
+        month, day = int(match[1]), int(match[2])
+        if 1 <= month <= 12 and 1 <= day <= 31:
+            return f"{_MONTHS[month - 1]} {english_ordinal(day)}"
+    if match:
         return _fraction(int(match[1]), int(match[2]))
     if match := _PLAIN.fullmatch(word):
         return _plain(match, before=before, after=after)
@@ -228,6 +239,8 @@ def _plain(match: re.Match[str], *, before: str, after: str) -> str:
         return english_ordinal(int(whole))
     if is_bare and after in _MONTH_WORDS | set(_MONTH_SHORT) and len(whole) <= 2 and int(whole) >= 1:
         return english_ordinal(int(whole))
+    if is_bare and len(whole) == 3 and before in _DIALLED:
+        return english_digits(whole)
     near_year = before in _YEAR_BEFORE or before in _MONTH_WORDS or (before.isdigit() and len(before) <= 2) or not after
     if is_bare and len(whole) == 4 and 1100 <= int(whole) <= 2099 and near_year:
         return english_year(int(whole))

@@ -26,7 +26,7 @@ _ABBREVIATIONS = {
     "dr": "博士", "mr": "先生", "mrs": "太太", "ms": "女士", "vs": "对", "etc": "等等", "no": "第",
     "e.g": "例如", "i.e": "也就是",
 }  # fmt: skip
-_TWO_AS_LIANG = frozenset("点年万千人元个位只条件张本辆台双次天块岁杯瓶顿家间座首句场碗份套朵匹头棵段")
+_TWO_AS_LIANG = frozenset("点年亿万千人元个位只条件张本辆台双次天块岁杯瓶顿家间座首句场碗份套朵匹头棵段")
 
 _NUMBER = r"(?P<sign>[-−+]?)(?P<whole>\d{1,3}(?:,\d{3})+|\d+)(?:\.(?P<fraction>\d+))?"
 _PLAIN = re.compile(_NUMBER)
@@ -53,6 +53,8 @@ _NUMBER_SIGN = re.compile(r"[Nn][Oo]\.?(\d{1,6})")
 _EVENT = re.compile(r"(\d{1,2})·(\d{1,2})")
 _PER_MILLE = re.compile(r"(\d+(?:\.\d+)?)‰")
 _SCALES = frozenset({"万", "亿", "千"})
+_OPERATORS = {"-": "减", "−": "减", "+": "加", "*": "乘", "×": "乘以", "/": "除以", "÷": "除以", "=": "等于"}
+_FORMULA = re.compile(r"\d+(?:\.\d+)?(?:[-−+*×/÷]\d+(?:\.\d+)?)+(?:=\d+(?:\.\d+)?)?")
 _DOTTED = re.compile(r"[vV]?\d+(?:\.\d+){2,}")
 _GROUPED = re.compile(r"\+?\d{2,}(?:-\d{2,})+")
 
@@ -97,7 +99,9 @@ def _special(word: str, *, before: str, after: str) -> str | None:  # noqa: C901
         return "到" + _plain(_matched(match[1]), before="", after=after)
     if match := _NUMBER_SIGN.fullmatch(word):
         return chinese_cardinal(int(match[1])) + "号"
-    if word.isdecimal() and len(word) == 2 and after == "后":
+    if _FORMULA.fullmatch(word) and set(word) & set("=+*×÷"):
+        return "".join(_OPERATORS.get(part) or _number(_matched(part)) for part in re.split(r"([-−+*×/÷=])", word))
+    if word.isdecimal() and len(word) == 2 and after[:1] == "后":
         return chinese_digits(word)
     if match := _EVENT.fullmatch(word):
         return chinese_digits(match[1] + match[2])
@@ -128,7 +132,7 @@ def _say_digits(word: str, *, before: str, after: str) -> str:
         return f"{sign}百分之{_unsigned(match)}"
     if match := _WITH_MONEY.fullmatch(word):
         # The scale stands between amount and currency: ￥1.5万 is said 一点五万元.
-        return _number(match) + ("" if after in _SCALES else _MONEY[match["currency"]])
+        return _number(match) + ("" if after[:1] in _SCALES else _MONEY[match["currency"]])
     if _DOTTED.fullmatch(word):
         said = "点".join(chinese_cardinal(int(part)) for part in word.lstrip("vV").split("."))
         return f"版本{said}" if word[0] in "vV" else said
@@ -170,7 +174,7 @@ def _number(match: re.Match[str]) -> str:
 def _plain(match: re.Match[str], *, before: str, after: str) -> str:
     whole = match["whole"]
     is_bare = not match["fraction"] and not match["sign"]
-    if is_bare and after == "年" and len(whole) in (2, 4):
+    if is_bare and after[:1] == "年" and len(whole) in (2, 4) and not (len(whole) == 2 and after[1:2] == "代"):
         return chinese_digits(whole)
     if is_bare and whole == "2" and after and after[0] in _TWO_AS_LIANG and before != "第":
         return "两"

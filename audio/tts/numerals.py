@@ -99,6 +99,8 @@ def chinese_cardinal(number: int) -> str:
             said += "零"
         said += _chinese_group(group) + _ZH_SCALES[index]
         skipped = False
+    if said[:2] in ("二千", "二万", "二亿"):
+        said = "两" + said[1:]
     return said[1:] if said.startswith("一十") else said
 
 

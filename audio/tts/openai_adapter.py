@@ -116,7 +116,7 @@ class OpenAiSynthesiser:
         }
         try:
             data, kind = self._ask(json.dumps(body).encode())
-            pcm, rate_hz = _decode(data, kind)
+            pcm, rate_hz = decode_answer(data, kind)
         except PartFailed as fault:
             if fault.code != "voice_cancelled":
                 self._fault = fault
@@ -171,7 +171,8 @@ def _failed(code: str, message: str) -> PartFailed:
     return PartFailed(code, message, part="tts", recoverable=True)
 
 
-def _decode(data: bytes, kind: str) -> tuple[Samples, int]:
+def decode_answer(data: bytes, kind: str) -> tuple[Samples, int]:
+    """Return the mono sound of an answer and its rate; `kind` is its content type. Raises `PartFailed` voice_format."""
     if data[:4] == b"RIFF":
         try:
             with wave.open(io.BytesIO(data)) as file:

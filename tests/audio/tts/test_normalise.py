@@ -44,7 +44,7 @@ def chinese(text):
         ("221B and GPT-4", "two hundred twenty one B and GPT four"),
         ("agent 007", "agent zero zero seven"),
         ("e.g. this, etc.", "for example this, et cetera."),
-        ("St. Mary on Main St.", "saint Mary on Main St."),
+        ("St. Mary on Main St.", "saint Mary on Main street."),
         ("I may be", "I may be"),
     ],
 )
@@ -84,7 +84,7 @@ def test_chinese(written, spoken):
         (15, "fifteen", "十五"),
         (110, "one hundred ten", "一百一十"),
         (1005, "one thousand five", "一千零五"),
-        (20300, "twenty thousand three hundred", "二万零三百"),
+        (20300, "twenty thousand three hundred", "两万零三百"),
         (100010, "one hundred thousand ten", "十万零一十"),
         (100000001, "one hundred million one", "一亿零一"),
         (-7, "minus seven", "负七"),
