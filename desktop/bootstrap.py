@@ -16,7 +16,7 @@ from audio.stt.chinese import ChineseScript
 from audio.stt.settings import CostTable, RecogniserSettings
 from audio.tts.pauses import Pauses
 from audio.workers import ThreadWorker, Worker
-from desktop.brain import BrainFactory
+from desktop.brain import BrainFactory, raise_all
 from desktop.browser import SystemBrowser
 from desktop.ears_numbers import ears_config
 from desktop.event_socket import EventSocket
@@ -39,9 +39,10 @@ from orchestrator.contracts.commands import (
     Quit,
     Stop,
 )
-from orchestrator.contracts.dialogue import Llm
+from orchestrator.contracts.dialogue import Brain, Llm
 from orchestrator.contracts.errors import InputError, MynahError
 from orchestrator.contracts.events import (
+    AppError,
     AppExit,
     AppReady,
     ControlAck,
@@ -148,8 +149,7 @@ class Assembly:
         clock = timing.clock
         prefix = "" if options.seed is not None else secrets.token_hex(4)
         self.ids = IdFactory(prefix)
-        self._policy_paths = [layer / "policy.yml" for layer in options.flow_layers if (layer / "policy.yml").is_file()]
-        policy = load_policy(self._policy_paths)
+        policy = self._policy = self._read_policy()
         self.brains = BrainFactory(options.flow_layers, settings, clock, options.data, seed=options.seed)
         if must_be_valid:
             self.brains.require_valid()
@@ -157,6 +157,7 @@ class Assembly:
             clock, options.events, with_text=options.events_with_text, is_threaded=not timing.is_inline
         )
         self.bus = Bus(clock, self.ids, self.event_log, policy.table)
+        self.event_log.on_failure = self._on_log_failure
         self.generations = Generations(self.ids, clock, self.bus.trace)
         self.database = Database(options.data / DATABASE, is_inline=timing.is_inline)
         self.llm = LlmHost(
@@ -199,7 +200,7 @@ class Assembly:
             views=views,
             llm=self.llm,
             make_brain=self.brains.make,
-            remake_brain=self.brains.remake,
+            remake_brain=self._remake_brain,
             warm_brain=self.brains.warm,
             make_pipe=lambda: ReplyText(names),
             policy=policy,
@@ -209,7 +210,7 @@ class Assembly:
             ),
             names=names,
             session_idle_s=settings.session_idle_min * 60,
-            load_policy=self._load_policy,
+            load_policy=lambda: self._policy,
             page_opener=SystemBrowser(),
             may_speculate=settings.answer_ahead,
             thinking_cue=lambda language: self.brains.thinking_cue(language, is_wanted=self.settings.thinking_cue),
@@ -220,11 +221,38 @@ class Assembly:
         self.core: Core | None = None
         self._on_quit: Callable[[], None] = lambda: None
 
-    def _load_policy(self) -> Policy:
-        paths = [layer / "policy.yml" for layer in self.options.flow_layers if (layer / "policy.yml").is_file()]
-        policy = load_policy(paths)
+    def _read_policy(self) -> Policy:
+        return load_policy(
+            [layer / "policy.yml" for layer in self.options.flow_layers if (layer / "policy.yml").is_file()]
+        )
+
+    def _remake_brain(self) -> Brain:
+        """Read all files of the layers again; raises `InputError` with all their faults, and changes nothing then."""
+        faults: list[InputError] = []
+        policy, before = self._policy, (self.brains.persona, self.brains.loaded)
+        try:
+            policy = self._read_policy()
+        except InputError as error:
+            faults.append(error)
+        try:
+            brain = self.brains.remake()
+        except InputError as error:
+            raise_all([*faults, error])
+            raise
+        if faults:
+            self.brains.persona, self.brains.loaded = before
+            raise_all(faults)
+        self._policy = policy
         self._book = policy.book(self.brains.names)
-        return policy
+        return brain
+
+    def _on_log_failure(self, kind: str, error: Exception) -> None:
+        """Tell the user that the events file is not whole; the conversation goes on."""
+        why = error.strerror if isinstance(error, OSError) else type(error).__name__
+        failed = AppError(
+            code="events_failed", part="events", recoverable=True, message=f"the events file has gaps ({kind}: {why})"
+        )
+        self.bus.post(Event(payload=failed, source="events"))
 
     def tell(self, error: MynahError) -> None:
         """Show the user what does not work while the rest goes on."""
@@ -291,7 +319,11 @@ class Assembly:
 
     def record_exit(self, code: int) -> None:
         """Write the last record and close the file."""
-        counters = {**self.engine.stats(), **{f"bus_{key}": value for key, value in sorted(self.bus.counters.items())}}
+        counters = {
+            **self.engine.stats(),
+            **{f"bus_{key}": value for key, value in sorted(self.bus.counters.items())},
+            **{f"events_failed:{key}": value for key, value in sorted(self.event_log.failures.items())},
+        }
         self.record(AppExit(code=code, counters=counters))
         self.event_log.close()
 
@@ -344,6 +376,8 @@ class RunningProgram:
             )
         self._is_started = False
         self._is_stopped = False
+        # Called when nothing is carried out any more, before the record ends.
+        self.ending: list[Callable[[], None]] = []
 
     def start(self, *, with_microphone: bool = True, with_loudspeaker: bool = True) -> None:
         """Prepare the core, open the devices and begin.
@@ -401,6 +435,8 @@ class RunningProgram:
         self.assembly.engine.stop()
         self.assembly.database.close()
         self.assembly.release_data()
+        for call in self.ending:
+            call()
         if self._is_started:
             self.assembly.record_exit(code)
         else:

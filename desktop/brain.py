@@ -24,6 +24,14 @@ _PATIENCE_S = 0.3
 _USUAL_CUE = {"en": "Let me think.", "zh": "我想想。"}
 
 
+def raise_all(faults: Sequence[InputError]) -> None:
+    """Raise one error that has all faults as its details, its message the first and how many more; nothing without."""
+    details = tuple(line for fault in faults for line in (fault.details or tuple(fault.message.splitlines())))
+    if details:
+        more = f" (and {len(details) - 1} more: mynah flows check)" if len(details) > 1 else ""
+        raise InputError(faults[0].code, f"{details[0]}{more}", part=faults[0].part, details=details)
+
+
 class BrainFactory:
     """Reads flows, rails and persona; `make` reads them again, for a reload.
 
@@ -69,7 +77,8 @@ class BrainFactory:
         errors = self.errors
         if errors:
             more = f" (and {len(errors) - 1} more: mynah flows check)" if len(errors) > 1 else ""
-            raise InputError("flows_invalid", f"{errors[0]}{more}", part="flows")
+            details = tuple(str(error) for error in errors)
+            raise InputError("flows_invalid", f"{errors[0]}{more}", part="flows", details=details)
 
     def display_name(self, ui_language: str) -> str:
         """Return the character's name in the window's language."""
@@ -116,15 +125,30 @@ class BrainFactory:
             await matcher.match("hello")
 
     def remake(self) -> Brain:
-        """Read the files again and make a brain. Raises `InputError` if they are faulty: the old brain is to stay."""
+        """Read the files again and make a brain.
+
+        Raises `InputError` with all faults of persona, flows and rails; then all stays as it was.
+        """
         before = self.persona, self.loaded
+        faults: list[InputError] = []
         try:
-            self.persona, self.loaded = self._read_persona(), self._load()
-            self.require_valid()
-        except InputError:
+            for read in (self._reread_persona, self._reread_flows):
+                try:
+                    read()
+                except InputError as error:
+                    faults.append(error)
+            raise_all(faults)
+            return self.make()
+        except BaseException:
             self.persona, self.loaded = before
             raise
-        return self.make()
+
+    def _reread_persona(self) -> None:
+        self.persona = self._read_persona()
+
+    def _reread_flows(self) -> None:
+        self.loaded = self._load()
+        self.require_valid()
 
     def _load(self) -> LoadedBrain:
         return load_folders(self._layers, actions_folder=self._actions if self._actions.is_dir() else None)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
+import math
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 from orchestrator.contracts.commands import (
     Command,
@@ -28,10 +30,15 @@ from orchestrator.contracts.commands import (
 )
 from orchestrator.contracts.errors import InputError
 from orchestrator.contracts.events import ControlAck, ObjectRef, to_json
+from orchestrator.contracts.wellformed import mend, read_json
 
 log = logging.getLogger(__name__)
 
 MAX_LINE = 1_000_000
+"""Bytes of a line; a longer one is refused and skipped."""
+MAX_TEXT = 20_000
+"""Characters of a text that is to be said or answered."""
+_SHOWN_NAME = 60
 Dump = Callable[[], Mapping[str, Any]]
 Acknowledge = Callable[[ControlAck], None]
 
@@ -39,10 +46,26 @@ Acknowledge = Callable[[ControlAck], None]
 def _text(data: Mapping[str, Any], key: str, *, required: bool = True) -> str:
     value = data.get(key)
     if isinstance(value, str) and (value.strip() or not required):
+        if len(value) > MAX_TEXT:
+            raise ValueError(f"“{key}” is too long: at most {MAX_TEXT} characters")
         return value
     if value is None and not required:
         return ""
     raise ValueError(f"“{key}” must be a text")
+
+
+def _seconds(data: Mapping[str, Any], key: str) -> float | None:
+    """Return a time above 0, None if there is none; `json` alone would also read NaN and numbers beyond all bounds."""
+    value = data.get(key)
+    if value is None:
+        return None
+    try:
+        seconds = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        seconds = math.nan
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise ValueError(f"“{key}” must be a number of seconds above 0")
+    return seconds
 
 
 def _mapping(data: Mapping[str, Any], key: str, *, required: bool = True) -> Mapping[str, Any]:
@@ -79,15 +102,12 @@ def _object(value: Any) -> ObjectRef | None:
 
 
 def _notify(data: Mapping[str, Any]) -> Notify:
-    expires = data.get("expires_s")
-    if expires is not None and (isinstance(expires, bool) or not isinstance(expires, (int, float)) or expires <= 0):
-        raise ValueError("“expires_s” must be a number of seconds above 0")
     text = _text(data, "text")
     return Notify(
         id=_text(data, "id"),
         text=text,
         urgent=_flag(data, "urgent", False),
-        expires_s=None if expires is None else float(expires),
+        expires_s=_seconds(data, "expires_s"),
     )
 
 
@@ -118,17 +138,28 @@ _PARSERS: Mapping[str, Callable[[Mapping[str, Any]], Command]] = {
 
 def parse_command(data: Mapping[str, Any]) -> Command:
     """Return the command of a line. Raises `ValueError` with one clear sentence."""
+    data = mend(data)
     name = data.get("cmd")
     parser = _PARSERS.get(name) if isinstance(name, str) else None
     if parser is None:
-        raise ValueError(f"unknown command {name!r}; known: {', '.join([*_PARSERS, 'dump'])}")
+        shown = repr(name)[: _SHOWN_NAME + 2]
+        raise ValueError(f"unknown command {shown}; known: {', '.join([*_PARSERS, 'dump'])}")
     return parser(data)
+
+
+def read_line(line: str | bytes) -> tuple[str, dict[str, Any]]:
+    """Return the command's name, as it is acknowledged, and the whole line. Raises `ValueError`."""
+    data = read_json(line)
+    if not isinstance(data, dict):
+        raise ValueError("a command is a JSON object")
+    return str(data.get("cmd"))[:_SHOWN_NAME], data
 
 
 def print_ack(ack: ControlAck) -> None:
     """Write an acknowledgement to standard output."""
     record = {"type": ack.TYPE, "payload": to_json(ack)}
-    sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
+    can_take_all = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    sys.stdout.write(json.dumps(record, ensure_ascii=not can_take_all) + "\n")
     sys.stdout.flush()
 
 
@@ -139,7 +170,10 @@ def require_readable(where: str) -> None:
 
 
 class ControlChannel:
-    """Reads commands on a thread named `control` until the input ends; a bad line is refused and the next one read."""
+    """Reads commands on a thread named `control` until the input ends; a bad line is refused and the next one read.
+
+    Each line gets one acknowledgement; that of a reload comes when the reload is over, and later lines don't wait.
+    """
 
     def __init__(
         self,
@@ -154,51 +188,88 @@ class ControlChannel:
         self._acknowledge = acknowledge
         self._dump = dump
         self._on_end = on_end
+        self._lock = threading.Lock()
+        self._reloads: set[int] = set()
+        self._numbers = itertools.count()
 
     def start(self, where: str) -> None:
         """Read from standard input (`-`) or a file or pipe. Raises `InputError` control_unreadable."""
         if where == "-":
-            source: TextIO = sys.stdin
+            source: BinaryIO = sys.stdin.buffer
         else:
             try:
-                source = Path(where).open(encoding="utf-8")  # noqa: SIM115 - read by the thread until its end
+                source = Path(where).open("rb")  # noqa: SIM115 - read by the thread until its end
             except OSError as error:
                 raise InputError(
                     "control_unreadable", f"cannot read the control channel {where}: {error.strerror}"
                 ) from error
         threading.Thread(target=self._run, args=(source,), name="control", daemon=True).start()
 
-    def _run(self, source: TextIO) -> None:
+    def close(self) -> None:
+        """Say of every reload that still waits that it will not come any more; for the end of the program."""
+        with self._lock:
+            waiting = list(self._reloads)
+        for number in waiting:
+            self._end_reload(number, "not reloaded: the program is ending")
+
+    def _run(self, source: BinaryIO) -> None:
         try:
-            for line in source:
-                if line.strip():
+            while line := source.readline(MAX_LINE + 1):
+                if len(line) > MAX_LINE:
+                    while line and not line.endswith(b"\n"):
+                        line = source.readline(MAX_LINE)
+                    self._refuse("?", "the line is too long")
+                elif line.strip():
                     self.handle_line(line)
         except (OSError, ValueError):
             log.debug("the control channel ended")
         if self._on_end is not None:
             self._on_end()
 
-    def handle_line(self, line: str) -> None:
+    def handle_line(self, line: str | bytes) -> None:
         """Carry out one line and acknowledge it."""
         name = "?"
         result: Mapping[str, Any] | None = None
         try:
-            if len(line) > MAX_LINE:
-                raise ValueError("the line is too long")
-            try:
-                data = json.loads(line)
-            except ValueError as error:
-                raise ValueError(f"not JSON: {error}") from error
-            except RecursionError:
-                raise ValueError("not JSON that can be read: it is nested too deeply") from None
-            if not isinstance(data, dict):
-                raise ValueError("a command is a JSON object")
-            name = str(data.get("cmd"))
+            name, data = read_line(line)
             if name == "dump":
                 result = self._dump()
-            elif not self._submit(parse_command(data)):
-                raise ValueError("not accepted: the program is starting or ending")
+            else:
+                command = parse_command(data)
+                if isinstance(command, Reload):
+                    self._reload()
+                    return
+                self._require_taken(command)
         except ValueError as error:
-            self._acknowledge(ControlAck(cmd=name, ok=False, error=str(error)))
-            return
-        self._acknowledge(ControlAck(cmd=name, ok=True, result=result))
+            self._refuse(name, str(error))
+        except Exception as error:
+            # Whatever one line does, the next one is read.
+            log.exception("a line of the control channel failed")
+            self._refuse(name, f"something went wrong inside Mynah: {type(error).__name__}")
+        else:
+            self._acknowledge(ControlAck(cmd=name, ok=True, result=result))
+
+    def _require_taken(self, command: Command) -> None:
+        if not self._submit(command):
+            raise ValueError("not accepted: the program is starting or ending")
+
+    def _reload(self) -> None:
+        number = next(self._numbers)
+        with self._lock:
+            self._reloads.add(number)
+        try:
+            self._require_taken(Reload(on_done=lambda problem: self._end_reload(number, problem)))
+        except Exception:
+            with self._lock:
+                self._reloads.discard(number)
+            raise
+
+    def _end_reload(self, number: int, problem: str | None) -> None:
+        with self._lock:
+            if number not in self._reloads:
+                return
+            self._reloads.discard(number)
+        self._acknowledge(ControlAck(cmd="reload", ok=problem is None, error=problem))
+
+    def _refuse(self, name: str, error: str) -> None:
+        self._acknowledge(ControlAck(cmd=name, ok=False, error=error))

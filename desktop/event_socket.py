@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from desktop.control_channel import parse_command
+from desktop.control_channel import parse_command, read_line
 from orchestrator.clock import Clock
 from orchestrator.contracts.commands import Command
 from orchestrator.contracts.errors import InputError
 from orchestrator.contracts.events import ControlAck, to_json
+from orchestrator.contracts.wellformed import read_json
 
 log = logging.getLogger(__name__)
 
@@ -198,8 +199,8 @@ class EventSocket:
 
     def _is_known(self, hello: bytes | None) -> bool:
         try:
-            data = json.loads(hello or b"")
-        except (ValueError, RecursionError):
+            data = read_json(hello or b"")
+        except ValueError:
             return False
         token = data.get("token") if isinstance(data, dict) else None
         return isinstance(token, str) and hmac.compare_digest(token.encode(), self._token.encode())
@@ -207,23 +208,22 @@ class EventSocket:
     def _carry_out(self, line: bytes) -> ControlAck:
         name = "?"
         try:
-            try:
-                data: Any = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise ValueError(f"not JSON: {error}") from error
-            if not isinstance(data, dict):
-                raise ValueError("a command is a JSON object")
-            name = str(data.get("cmd"))[:60]
+            name, data = read_line(line)
             self._check_allowed(data)
             if not self._submit(parse_command(data)):
                 raise ValueError("not accepted: the program is starting or ending")
         except ValueError as error:
             return ControlAck(cmd=name, ok=False, error=str(error))
+        except Exception as error:
+            # Whatever one line does, the next one is read.
+            log.exception("a line of the event socket failed")
+            return ControlAck(cmd=name, ok=False, error=f"something went wrong inside Mynah: {type(error).__name__}")
         return ControlAck(cmd=name, ok=True)
 
     @staticmethod
     def _check_allowed(data: Mapping[str, Any]) -> None:
-        if data.get("cmd") not in COMMANDS:
+        name = data.get("cmd")
+        if not isinstance(name, str) or name not in COMMANDS:
             raise ValueError(f"the socket takes {', '.join(COMMANDS)} only")
 
 

@@ -73,9 +73,9 @@ def run_headless(options: RunOptions) -> int:
         program.start()
         if options.control is not None:
             acknowledge = assembly.acknowledge if options.events is not None else print_ack
-            ControlChannel(submit=program.submit, acknowledge=acknowledge, dump=lambda: _dump(program)).start(
-                options.control
-            )
+            channel = ControlChannel(submit=program.submit, acknowledge=acknowledge, dump=lambda: _dump(program))
+            program.ending.append(channel.close)
+            channel.start(options.control)
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         over.wait()

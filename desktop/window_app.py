@@ -210,6 +210,7 @@ class WindowProgram:
         if self._options.control is not None:
             acknowledge = assembly.acknowledge if self._options.events is not None else print_ack
             channel = ControlChannel(submit=self.submit, acknowledge=acknowledge, dump=self._dump)
+            program.ending.append(channel.close)
             channel.start(self._options.control)
         sys.stdout.write("ready\n")
         sys.stdout.flush()

@@ -44,6 +44,7 @@ from orchestrator.contracts.ids import GenerationId, IdFactory
 from orchestrator.contracts.lanes import InterruptReason
 from orchestrator.contracts.ports import PageOpener, SpeechPort, ViewSink
 from orchestrator.contracts.views import DeviceView, NoticeView, StateView
+from orchestrator.contracts.wellformed import mend
 from orchestrator.dialogue.attention import AttentionSettings
 from orchestrator.dialogue.conversation import Conversation
 from orchestrator.dialogue.heard import HeardLedger
@@ -62,6 +63,7 @@ from orchestrator.llm.reply_text import ReplyText
 from orchestrator.notify.gate import NotificationGate
 from orchestrator.notify.reminders import ReminderClock
 from orchestrator.policy_file import Policy
+from orchestrator.reloading import Reloading
 from orchestrator.store import records
 from orchestrator.store.database import Database
 
@@ -90,7 +92,10 @@ class LlmHost(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreParts:
-    """What the composition root hands to the core. `remake_brain` reads the configuration again, for a reload.
+    """What the composition root hands to the core.
+
+    `remake_brain` reads the configuration again, for a reload, and `load_policy` afterwards gives the policy of it; if
+    either raises, nothing has changed.
 
     `thinking_cue` returns what is said in a language when an answer takes long, None for nothing.
     `may_speculate` lets answers begin before the end of the user's turn is certain; `on_expected` hears, after every
@@ -135,7 +140,9 @@ class Core:
         self._brain: Brain | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._session_timer: asyncio.TimerHandle | None = None
-        self._is_reload_wanted = False
+        self.reloading = Reloading(
+            is_busy=lambda: self.turns.is_settling, read=self._read_again, report=self._report_reload
+        )
         self.ledger = HeardLedger()
         self.history = History(parts.database, parts.clock)
         self._reminders = ReminderClock(database=parts.database, bus=bus, clock=parts.clock)
@@ -248,6 +255,7 @@ class Core:
 
     async def close(self) -> None:
         """Cancel what is going on, store it, and stop the model; in bounded time."""
+        self.reloading.close()
         self.conversation.close()
         self.bus.drain()
         self._reminders.stop()
@@ -279,13 +287,12 @@ class Core:
     # --- commands ---------------------------------------------------------------------------------------
 
     def handle(self, command: Command) -> None:
-        """Carry out what the window or the control channel asks."""
+        """Carry out what the window or the control channel asks; text that nobody could store is mended first."""
+        command = mend(command)
         match command:
             case SendText():
                 self._post(
-                    InputUser(
-                        text=command.text, via=command.via, object=command.object, corrects=command.corrects
-                    ),
+                    InputUser(text=command.text, via=command.via, object=command.object, corrects=command.corrects),
                     "control" if command.via == "control" else "window",
                 )
             case Stop():
@@ -315,7 +322,7 @@ class Core:
             case FocusObject():
                 self._post(ObjectFocused(object=command.object), "control")
             case Reload():
-                self.reload()
+                self.reloading.ask(command.on_done)
             case SetAsleep():
                 self.conversation.attention.set_asleep(command.on, because="command")
             case NewSession():
@@ -323,30 +330,22 @@ class Core:
             case _:
                 log.warning("no one takes the command %s", type(command).__name__)
 
-    def reload(self) -> None:
-        """Read the configuration again, keeping the conversation; while an answer is being made it waits for its end.
-
-        Raises nothing: what is broken is reported and the old configuration stays.
-        """
-        if self.turns.is_settling:
-            self._is_reload_wanted = True
-            return
-        self._is_reload_wanted = False
+    def _read_again(self) -> None:
         parts = self._parts
-        try:
-            brain = parts.remake_brain()
-            if self._brain is not None:
-                brain.load_state(self._brain.dump_state())
-            policy = parts.load_policy() if parts.load_policy is not None else None
-        except MynahError as error:
-            self._notice("reload_failed", error.message)
-            return
+        brain = parts.remake_brain()
+        if self._brain is not None:
+            brain.load_state(self._brain.dump_state())
+        policy = parts.load_policy() if parts.load_policy is not None else None
         self._brain = brain
         if parts.warm_brain is not None:
             self._spawn(parts.warm_brain(brain), "warm-brain")
         if policy is not None:
             self.bus.set_policy(policy.table)
             self.conversation.set_phrases(policy.book(parts.names), policy.times)
+
+    def _report_reload(self, error: MynahError) -> None:
+        failed = AppError(code="reload_failed", part=error.part, recoverable=True, message=error.message)
+        self._post(failed, "core")
 
     # --- handlers ---------------------------------------------------------------------------------------
 
@@ -363,8 +362,7 @@ class Core:
         self.conversation.refresh()
         if self.turns.active is None and not self.turns.is_settling and self._brain is not None:
             self._parts.on_expected(self._present_brain().expected_answer())
-        if self._is_reload_wanted and not self.turns.is_settling:
-            self.reload()
+        self.reloading.retry()
         if self._session_timer is not None:
             self._session_timer.cancel()
             self._session_timer = None

@@ -16,6 +16,7 @@ from audio.stt.text import has_cjk
 from audio.stt.transcription import SAMPLE_RATE_HZ, Transcription
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import PartFailed
+from orchestrator.contracts.wellformed import mend_text
 
 _LANGUAGE_NAMES = {"english": "en", "chinese": "zh", "mandarin": "zh"}
 _MIN_AUDIO_S = 0.1
@@ -84,7 +85,7 @@ class OpenAiRecogniser:
             raise PartFailed(
                 "stt_bad_answer", f"the speech server at {self._address} sent no text", part="stt", recoverable=True
             )
-        text = text.strip()
+        text = mend_text(text).strip()
         avg_logprob, no_speech = _confidence(answer)
         return Transcription(
             text=text,

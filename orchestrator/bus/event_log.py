@@ -7,6 +7,7 @@ import json
 import logging
 import queue
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
@@ -37,6 +38,10 @@ class EventLog:
 
     Records wait in an unbounded queue only while the disk is slow; the writer flushes after each batch. Taps get every
     record in order, in the thread that recorded it.
+
+    Nothing that is recorded ends the log: a field that can't be written becomes None, a batch the disk refuses is
+    lost, a tap that raises is passed over. Each is counted in `failures`, and `on_failure` hears of the first of each
+    kind (`field`, `disk`, `tap`), in the thread it happened in.
     """
 
     def __init__(self, clock: Clock, path: Path | None, *, with_text: bool = True, is_threaded: bool = True) -> None:
@@ -46,13 +51,17 @@ class EventLog:
         self._lock = threading.Lock()
         self._seq = 0
         self._taps: list[Tap] = []
+        self.failures: Counter[str] = Counter()
+        self.on_failure: Callable[[str, Exception], None] | None = None
+        self._untold: list[tuple[str, Exception]] = []
         self._file: TextIO | None = None
         self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         if path is not None:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = path.open("w", encoding="utf-8")
+                # What is no text in UTF-8 becomes a JSON escape, which every reader of JSON takes.
+                self._file = path.open("w", encoding="utf-8", errors="backslashreplace")
             except OSError as error:
                 raise InputError(
                     "events_unwritable", f"cannot write the events file {path}: {error.strerror}", part="events"
@@ -88,8 +97,12 @@ class EventLog:
             self._thread.join(timeout_s)
             self._thread = None
         if self._file is not None:
-            self._file.close()
+            try:
+                self._file.close()
+            except OSError as error:
+                self._note_failure("disk", error)
             self._file = None
+        self._tell_failures()
 
     def _record(self, event: Event, place: Mapping[str, Any]) -> None:
         with self._lock:
@@ -105,29 +118,56 @@ class EventLog:
                 if value is not None:
                     record[name] = value
             record.update(place)
-            record["payload"] = self._payload(event.payload)
+            record["payload"], line = self._written(record, event.payload)
             for tap in self._taps:
-                tap(record)
-            if self._file is None:
-                return
-            line = json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
-            if self._thread is not None:
+                try:
+                    tap(record)
+                except Exception as error:
+                    self._note_failure("tap", error)
+            if self._file is not None and self._thread is not None:
                 self._queue.put(line)
-            else:
-                self._file.write(line)
+            elif self._file is not None:
+                self._write(line)
+        self._tell_failures()
 
-    def _payload(self, payload: Payload) -> dict[str, Any]:
+    def _written(self, record: Record, payload: Payload) -> tuple[dict[str, Any], str]:
+        """Return the payload as plain values and the line of the file; whatever is in it."""
         found: dict[str, Any] = {}
         for field in dataclasses.fields(payload):
             if (payload.TYPE, field.name) in _HIDDEN:
                 continue
-            value = getattr(payload, field.name)
-            if not self._with_text and field.name in payload.TEXT_FIELDS:
-                value = "" if isinstance(value, str) else None
-            if isinstance(value, float):
-                value = round(value, 6)
-            found[json_name(field.name)] = to_json(value)
-        return found
+            try:
+                found[json_name(field.name)] = self._plain(payload, field.name)
+            except Exception as error:
+                self._note_failure("field", error)
+                found[json_name(field.name)] = None
+        try:
+            return found, _dump({**record, "payload": found})
+        except Exception as error:
+            self._note_failure("field", error)
+        for name, value in found.items():
+            try:
+                _dump(value)
+            except Exception:
+                found[name] = None
+        return found, _dump({**record, "payload": found})
+
+    def _plain(self, payload: Payload, name: str) -> Any:
+        value = getattr(payload, name)
+        if not self._with_text and name in payload.TEXT_FIELDS:
+            value = "" if isinstance(value, str) else None
+        plain = to_json(value)
+        return round(plain, 6) if isinstance(plain, float) else plain
+
+    def _write(self, text: str) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(text)
+            if self._thread is not None:
+                self._file.flush()
+        except Exception as error:
+            self._note_failure("disk", error)
 
     def _write_loop(self) -> None:
         is_open = True
@@ -138,10 +178,23 @@ class EventLog:
             if None in lines:
                 is_open = False
             text = "".join(line for line in lines if line is not None)
-            if self._file is not None and text:
-                try:
-                    self._file.write(text)
-                    self._file.flush()
-                except OSError:
-                    log.exception("the events file can no longer be written")
-                    return
+            if text:
+                self._write(text)
+                self._tell_failures()
+
+    def _note_failure(self, kind: str, error: Exception) -> None:
+        self.failures[kind] += 1
+        if self.failures[kind] == 1:
+            self._untold.append((kind, error))
+
+    def _tell_failures(self) -> None:
+        """Report outside the lock: who hears of it may record it."""
+        while self._untold:
+            kind, error = self._untold.pop(0)
+            log.error("events file: %s failed (%s)", kind, type(error).__name__)
+            if self.on_failure is not None:
+                self.on_failure(kind, error)
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,7 +97,13 @@ class FocusObject(Command):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reload(Command):
-    """Read the configuration again."""
+    """Read the configuration again.
+
+    `on_done` is told, in the core's thread, when it is over: None if all is in force, else what is wrong, one fault a
+    line; the former configuration stays then. While an answer is being made the reload waits for its end.
+    """
+
+    on_done: Callable[[str | None], None] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

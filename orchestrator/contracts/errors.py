@@ -7,14 +7,18 @@ class MynahError(Exception):
     """An error a user may see.
 
     `code` is stable and machine-readable (`device_unknown`), `message` one clear line that says what was
-    wrong and what to do, `recoverable` whether the conversation can go on.
+    wrong and what to do, `recoverable` whether the conversation can go on. `details` are all faults, one line each,
+    where `message` names only the first.
     """
 
     exit_code = 3
 
-    def __init__(self, code: str, message: str, *, part: str = "app", recoverable: bool = False) -> None:
-        """Keep `code`, `message`, the `part` that failed and whether it is recoverable."""
+    def __init__(
+        self, code: str, message: str, *, part: str = "app", recoverable: bool = False, details: tuple[str, ...] = ()
+    ) -> None:
+        """Keep `code`, `message`, the `part` that failed, whether it is recoverable, and the `details`."""
         super().__init__(message)
+        self.details = details
         self.code = code
         self.message = message
         self.part = part

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -58,6 +59,9 @@ def to_json(value: Any) -> Any:
         return [to_json(v) for v in value]
     if isinstance(value, str):
         return str(value)
-    if value is None or isinstance(value, (bool, int, float)):
+    if isinstance(value, float):
+        # JSON has no word for what is no number.
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, (bool, int)):
         return value
     return str(value)

@@ -11,6 +11,7 @@ from orchestrator.contracts.errors import GenerationCancelled
 from orchestrator.contracts.ids import IdFactory, IntentId
 from orchestrator.contracts.intents import SpeechIntent
 from orchestrator.contracts.ports import SpeechPort
+from orchestrator.contracts.wellformed import mend_text
 from orchestrator.dialogue.heard import HeardLedger, SpokenMessage
 from orchestrator.generation import Generation
 from orchestrator.llm.prompts import is_note
@@ -60,7 +61,7 @@ class SpeechReply:
         self._generation.check()
         spoken = self._ledger.open_message(self._generation.generation_id, key=message.key, source=message.source)
         pipe = self._make_pipe()
-        for piece in (*pipe.feed(message.text), *pipe.flush()):
+        for piece in (*pipe.feed(mend_text(message.text)), *pipe.flush()):
             await self._submit(spoken, piece.text, message, piece.expression or message.expression)
         spoken.is_complete = True
 
@@ -74,7 +75,7 @@ class SpeechReply:
         async with aclosing(_as_generator(chunks)) as source:
             async for chunk in source:
                 self._generation.check()
-                if not await self._pass_on(spoken, pipe.feed(chunk), message, guard):
+                if not await self._pass_on(spoken, pipe.feed(mend_text(chunk)), message, guard):
                     spoken.is_complete = True
                     return spoken.text
         await self._pass_on(spoken, pipe.flush(), message, guard)

@@ -14,8 +14,10 @@ from typing import Any
 
 import yaml
 
+from orchestrator.contracts.wellformed import is_well_formed, mend_text
 from orchestrator.flows.nodes import ListNode, MapNode, Node, ScalarNode, resolve_plain
 from orchestrator.flows.problems import Problem, Report, did_you_mean
+from orchestrator.flows.whole_text import ILL_FORMED
 
 MAX_CHARS = 1_000_000
 MAX_DEPTH = 60
@@ -104,14 +106,17 @@ class _Builder:
         if tag and tag != "tag:yaml.org,2002:str" and tag != "!":
             self._fail(start, "yaml_tag", f"the tag {tag[:60]} is not allowed")
         quoted = bool(style) or bool(tag)
-        value = event.value if quoted else resolve_plain(event.value)
+        text = mend_text(event.value)
+        if not is_well_formed(event.value):
+            self._fail(start, "yaml_character", ILL_FORMED)
+        value = text if quoted else resolve_plain(text)
         return ScalarNode(
             self.file,
             start.line + 1,
             start.column + 1,
             end.line + 1,
             end.column + 1,
-            text=event.value,
+            text=text,
             value=value,
             style=style,
             raw=self.text[start.index : end.index],

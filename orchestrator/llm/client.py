@@ -13,6 +13,7 @@ from orchestrator.contracts.dialogue import ChatMessage, LlmRequest, LlmTask, To
 from orchestrator.contracts.errors import GenerationCancelled, InputError
 from orchestrator.contracts.events import LlmCallStarted, LlmEnded, LlmFirstToken, Payload
 from orchestrator.contracts.ids import CallId, GenerationId, IdFactory
+from orchestrator.contracts.wellformed import StreamMender, mend
 from orchestrator.llm.call_arguments import Dialect, json_text
 from orchestrator.llm.connection import Connection, connect_to
 from orchestrator.llm.endpoint import Endpoint, EndpointSource
@@ -370,7 +371,7 @@ class _Call:
     async def _read(self, connection: Connection, dialect: Dialect) -> None:
         limits = self._client.limits
         loop = asyncio.get_running_loop()
-        stripper = ThinkStripper()
+        stripper, mender = ThinkStripper(), StreamMender()
         tools = ToolAssembler()
         arguments = dialect.arguments(self._request, model=self._client.model, max_tokens=self._max_tokens)
         # An answer can't have more pieces than tokens; one that does comes from a broken server.
@@ -391,15 +392,16 @@ class _Call:
                 count += 1
                 self._tokens = max(told, count)
                 tools.feed(piece.tool_parts)
-                self._put(stripper.feed(piece.text))
+                self._put(stripper.feed(mender.feed(piece.text)))
                 if count > max_pieces:
                     break
+        self._put(stripper.feed(mender.flush()))
         self._put(stripper.flush())
         uses = tools.uses() if self._request.tools else ()
         if not self._has_text and not uses:
             raise LlmFailure(FailureCode.BAD_ANSWER, "an empty answer")
         for use in uses:
-            self._pieces.put_nowait(use)
+            self._pieces.put_nowait(mend(use))
 
     def _put(self, text: str) -> None:
         if text:

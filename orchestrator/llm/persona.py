@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from orchestrator.contracts.errors import InputError
+from orchestrator.flows.whole_text import WholeTextLoader
 from orchestrator.llm.unavailable import text_language
 
 _LANGUAGES = ("auto", "en", "zh")
@@ -214,7 +215,7 @@ def load_persona(text: str, *, source: str = "persona.yml", base: Persona | None
     """
     problems = _Problems(source)
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = yaml.compose(text, Loader=WholeTextLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"{mark.line + 1}:{mark.column + 1}" if mark is not None else "1:1"

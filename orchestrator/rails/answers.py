@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.contracts.wellformed import read_json
 from orchestrator.rails.model import GENERAL_RESPONSE, UNKNOWN_INTENT
 
 MAX_LINES = 12
@@ -184,7 +184,7 @@ def parse_value(text: str, kind: str) -> Any:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
+        return read_json(text)
     except ValueError:
         return None
 

@@ -8,15 +8,24 @@ import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from orchestrator.contracts.errors import InputError, PartFailed
+from orchestrator.contracts.wellformed import mend
 from orchestrator.store.schema import MIGRATIONS
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
+
+
+class _Connection(sqlite3.Connection):
+    """A connection that never meets text SQLite can't hold."""
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        """Run one statement, the texts among its values mended."""
+        return super().execute(sql, mend(parameters))
 
 
 class Database:
@@ -90,6 +99,7 @@ class Database:
             isolation_level=None,
             check_same_thread=False,
             timeout=5.0,
+            factory=_Connection,
         )
         try:
             version = _version_of(connection)

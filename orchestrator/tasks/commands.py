@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator.contracts.wellformed import read_json
 from orchestrator.flows.model import FlowConfig, Slot
 from orchestrator.flows.slot_values import coerce
 from orchestrator.flows.source import did_you_mean
@@ -240,8 +240,8 @@ def parse_plan(text: str) -> Plan | None:
     if fence:
         body = fence[1].strip()
     try:
-        data = json.loads(body)
-    except (ValueError, RecursionError):
+        data = read_json(body)
+    except ValueError:
         return None
     if isinstance(data, list):
         return Plan(commands=data)

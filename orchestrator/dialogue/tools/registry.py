@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jsonschema import Draft202012Validator
 
 from orchestrator.contracts.dialogue import ToolOffer, ToolUse
+from orchestrator.contracts.wellformed import read_json
 from orchestrator.dialogue.tools.spec import Tool, ToolRefused
 
 _MOST_FAULTS = 3
@@ -47,9 +47,9 @@ class ToolRegistry:
             hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(self._tools)}"
             raise ToolRefused(f"there is no tool {use.name[:60]!r}{hint}")
         try:
-            args = json.loads(use.arguments) if use.arguments.strip() else {}
-        except (ValueError, RecursionError) as error:
-            raise ToolRefused(f"the arguments are not JSON: {error}") from error
+            args = read_json(use.arguments) if use.arguments.strip() else {}
+        except ValueError as error:
+            raise ToolRefused(f"the arguments can't be read: {error}") from error
         if not isinstance(args, dict):
             raise ToolRefused("the arguments must be a JSON object")
         faults = sorted(self._validators[tool.name].iter_errors(args), key=lambda fault: list(map(str, fault.path)))

@@ -26,6 +26,7 @@ from orchestrator.contracts.dialogue import (
 )
 from orchestrator.contracts.errors import GenerationCancelled
 from orchestrator.contracts.events import Payload
+from orchestrator.contracts.wellformed import mend
 from orchestrator.dialogue.tool_results import ToolResultLost, ToolResults
 from orchestrator.dialogue.tools.registry import ToolRegistry
 from orchestrator.dialogue.tools.spec import Tool, ToolAnswer, ToolRefused, ToolScope
@@ -137,7 +138,7 @@ class AnswerTools:
 
 
 def _packed(answer: ToolAnswer) -> dict[str, Any]:
-    value = json.loads(json.dumps(answer.value, ensure_ascii=False, default=str))
+    value = mend(json.loads(json.dumps(answer.value, ensure_ascii=False, default=str)))
     return {"value": value, "spoken": answer.spoken, "ends_answer": answer.ends_answer}
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from orchestrator.contracts.dialogue import EffectUncertain
 from orchestrator.contracts.errors import GenerationCancelled
+from orchestrator.contracts.wellformed import mend
 from orchestrator.dialogue.rails_port import ActionOutcome
 from orchestrator.flows.fuel import Refused, weigh
 from orchestrator.tasks.actions.base import Action, ActionContext, ActionResult
@@ -52,7 +53,7 @@ def _pack(result: ActionResult) -> dict[str, Any]:
         "vars": dict(result.var_updates),
     }  # fmt: skip
     weigh(packed, limit=200_000)
-    plain: dict[str, Any] = json.loads(json.dumps(packed, ensure_ascii=False, default=str))
+    plain: dict[str, Any] = mend(json.loads(json.dumps(packed, ensure_ascii=False, default=str)))
     return plain
 
 
