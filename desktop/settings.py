@@ -17,6 +17,7 @@ import yaml
 
 from desktop.ears_numbers import Numbers, check_numbers, numbers_schema
 from orchestrator.contracts.errors import InputError
+from orchestrator.flows.whole_text import WholeTextLoader
 
 SETTINGS_FILE = "settings.yaml"
 _logger = logging.getLogger(__name__)
@@ -293,7 +294,7 @@ def _read(path: Path, problems: list[Problem]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     try:
         text = path.read_text(encoding="utf-8")
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = yaml.compose(text, Loader=WholeTextLoader)
     except FileNotFoundError:
         return values
     except yaml.MarkedYAMLError as error:
