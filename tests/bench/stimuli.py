@@ -26,8 +26,8 @@ BACKCHANNELS: Mapping[str, Mapping[str, str]] = {
     "en": {"mm-hm": "[[m:h'm:]]", "yeah": "yeah", "uh-huh": "[[Vh'V]]"},
     "zh": {"嗯": "[[@mh'@m]]", "嗯嗯": "嗯嗯", "嗯 (short)": "嗯"},
 }
-"""What is said, and how espeak-ng is told to: it would spell "mm-hm". Its Mandarin is too poor for words like 对."""
-_ESPEAK_VOICES = {"en": "en-us", "zh": "cmn"}
+"""What is said, and how espeak-ng is told to: it would spell "mm-hm"."""
+_ESPEAK_VOICES = {"en": "en-us", "zh": "cmn-latn-pinyin"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,25 @@ def test_espeak_speaks_both_languages_with_estimated_times(text, language, words
     assert 0.4 < made.duration_s < 6.0
 
 
+@pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed")
+@pytest.mark.parametrize("text", ["你好你好你好你好", "我们明天早上一起去公园", "我用Python写程序", "打开WiFi和A&B"])
+def test_espeak_speaks_chinese_and_not_its_spelling(text):
+    """Spelt out ("nee three how three") a character takes twice as long as anyone needs to say it."""
+    made = EspeakSynthesiser().synthesise(text, language="zh")
+    assert np.abs(made.pcm).max() > 0.05
+    assert 0.1 * len(text) < made.duration_s < 0.33 * len(text)
+
+
+def test_the_next_best_voice_where_one_is_missing(tmp_path):
+    old = tmp_path / "espeak-ng"
+    old.write_text(
+        '#!/bin/sh\ncase "$2" in cmn) exec cat "$(dirname "$0")/said.wav";; esac\necho no voice >&2\nexit 1\n'
+    )
+    old.chmod(0o755)
+    (tmp_path / "said.wav").write_bytes(wav_bytes())
+    assert EspeakSynthesiser(str(old)).synthesise("你好", language="zh").duration_s > 0.5
+
+
 def test_without_espeak_no_language_is_spoken(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda _name: None)
     voice = EspeakSynthesiser()
