@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 _WEEKDAYS_ZH = "一二三四五六日"
@@ -46,7 +46,7 @@ def spoken(value: Any, kind: str | None = None, *, language: str | None = None, 
         last = "和" if chinese else " and "
         return ("、" if chinese else ", ").join(parts[:-1]) + last + parts[-1]
     if isinstance(value, datetime):
-        return _moment(value.strftime("%Y-%m-%dT%H:%M"), chinese, now) or str(value)
+        return _moment(value.strftime("%Y-%m-%dT%H:%M:%S"), chinese, now) or str(value)
     if isinstance(value, (date, time)):
         return (
             _moment(value.isoformat()[:10] if isinstance(value, date) else value.strftime("%H:%M"), chinese, now) or ""
@@ -59,20 +59,44 @@ def spoken(value: Any, kind: str | None = None, *, language: str | None = None, 
 
 
 def _moment(text: str, chinese: bool, now: datetime | None) -> str | None:
-    match = re.fullmatch(r"(?:(\d{4})-(\d\d)-(\d\d))?(T)?(?:(\d\d):(\d\d)(?::\d\d)?)?(?:[+-]\d\d:?\d\d|Z)?", text)
+    match = re.fullmatch(r"(?:(\d{4})-(\d\d)-(\d\d))?(T)?(?:(\d\d):(\d\d)(?::(\d\d))?)?(?:[+-]\d\d:?\d\d|Z)?", text)
     if not match or not (match[1] or match[5]):
         return None
     try:
         day = date(int(match[1]), int(match[2]), int(match[3])) if match[1] else None
-        clock = time(int(match[5]), int(match[6])) if match[5] else None
+        clock = time(int(match[5]), int(match[6]), int(match[7] or 0)) if match[5] else None
     except ValueError:
         return None
+    if day is not None and clock is not None and clock.second:
+        moment = datetime.combine(day, clock)
+        soon = _soon_words(moment, chinese, now)
+        if soon is not None:
+            return soon
+        moment += timedelta(seconds=30)
+        day, clock = moment.date(), moment.time()
     words = []
     if day is not None:
         words.append(_day_words(day, chinese, now))
     if clock is not None:
         words.append(_clock_words(clock, chinese))
     return "".join(words) if chinese else " at ".join(words)
+
+
+_SOON_S = 3_600
+
+
+def _soon_words(moment: datetime, chinese: bool, now: datetime | None) -> str | None:
+    """Return "in 10 minutes" for a moment to the second within the hour: nobody thinks of it as a time of day."""
+    if now is None:
+        return None
+    left = round((moment - now.replace(tzinfo=None, microsecond=0)).total_seconds())
+    # what is left of ten minutes after a question and its answer is still called ten minutes
+    unit = 1 if left <= 60 else 5 if left <= 120 else 30 if left <= 600 else 60
+    length = round(left / unit) * unit
+    if not 0 < length < _SOON_S:
+        return None
+    words = duration_words(length, chinese)
+    return f"{words}后" if chinese else f"in {words}"
 
 
 def _day_words(day: date, chinese: bool, now: datetime | None) -> str:

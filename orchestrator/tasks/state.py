@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any
 
 VERSION = 1
@@ -148,10 +148,18 @@ _FIELDS: dict[type, tuple[str, ...]] = {
 def _build(cls: Any, data: Any, **nested: Any) -> Any:
     if not isinstance(data, Mapping):
         return None
-    known = {f.name for f in fields(cls)}
-    values = {k: v for k, v in data.items() if k in known}
+    values = {f.name: data[f.name] for f in fields(cls) if f.name in data and _is_sound(f, data[f.name])}
     values.update(nested)
     return cls(**values)
+
+
+def _is_sound(item: Field[Any], value: Any) -> bool:
+    """Whether a stored value is of the kind its field has; one that is not gives way to the default."""
+    if item.default_factory is not MISSING:
+        return isinstance(value, type(item.default_factory()))
+    if item.default is MISSING or item.default is None:
+        return True
+    return isinstance(value, type(item.default))
 
 
 def _slots(data: Any) -> dict[str, SlotValue]:

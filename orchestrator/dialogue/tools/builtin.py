@@ -13,7 +13,8 @@ from orchestrator.dialogue.tools.confirmations import Confirmations
 from orchestrator.dialogue.tools.spec import Tool, ToolAnswer, ToolRefused, ToolScope, arguments_schema
 from orchestrator.flows.spoken import spoken
 
-_TWIN_WITHIN_S = 60.0
+_TWIN_WITHIN_S = 15.0
+"""How far apart two calls may fall due that mean one reminder: a model that calls twice does so within seconds."""
 _MOST_LISTED = 20
 _LONGEST_DAYS = 3660
 _FACT_CHARS = 300
@@ -25,19 +26,19 @@ def _words(scope: ToolScope, english: str, chinese: str) -> str:
 
 def _when(scope: ToolScope, due: datetime) -> str:
     local = due.astimezone(scope.now().tzinfo)
-    return spoken(local.strftime("%Y-%m-%dT%H:%M"), language=scope.language, now=scope.now())
+    return spoken(local, language=scope.language, now=scope.now())
 
 
 def _listed(scope: ToolScope, reminder: Reminder) -> dict[str, str]:
     due = reminder.due.astimezone(scope.now().tzinfo)
-    return {"id": reminder.id, "text": reminder.text, "due": due.isoformat(timespec="minutes")}
+    return {"id": reminder.id, "text": reminder.text, "due": due.isoformat(timespec="seconds")}
 
 
 async def current_time(scope: ToolScope, args: Mapping[str, Any]) -> ToolAnswer:
     """Tell date, time and day of the week."""
     now = scope.now()
     value = {"now": now.isoformat(timespec="seconds"), "weekday": now.strftime("%A")}
-    words = _when(scope, now)
+    words = _when(scope, now.replace(second=0))
     return ToolAnswer(value=value, spoken=_words(scope, f"It is {words}.", f"现在是{words}。"))
 
 
@@ -62,7 +63,7 @@ def due_of(args: Mapping[str, Any], now: datetime) -> datetime:
 
 
 async def set_reminder(scope: ToolScope, args: Mapping[str, Any]) -> ToolAnswer:
-    """Store a reminder; one with the same words and minute is there already and stays the only one."""
+    """Store a reminder; one with the same words and moment is there already and stays the only one."""
     due = due_of(args, scope.now())
     text = str(args["text"]).strip()
     waiting = await scope.reminders.list()

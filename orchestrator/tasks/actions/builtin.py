@@ -41,7 +41,7 @@ class SetReminder(Action):
         """Add it to the reminders; the value is its id."""
         due = due_time(args, context.now)
         reminder = await context.turn.reminders.add(text=str(args.get("text") or ""), due=due)
-        return ActionResult(value={"id": reminder.id, "due": due.isoformat(timespec="minutes")})
+        return ActionResult(value={"id": reminder.id, "due": due.isoformat(timespec="seconds")})
 
     def label(self, args: Mapping[str, Any], language: str | None) -> str:
         """Name the reminder."""
@@ -64,7 +64,7 @@ class ListReminders(Action):
         lines = []
         for reminder in list(found)[:5]:
             due = reminder.due.astimezone(context.now.tzinfo) if context.now.tzinfo else reminder.due
-            when = spoken(due.strftime("%Y-%m-%dT%H:%M"), language=context.language, now=context.now)
+            when = spoken(due, language=context.language, now=context.now)
             lines.append(f"{when}：{reminder.text}" if chinese else f"{reminder.text}, {when}")
         more = len(found) - len(lines)
         text = ("；" if chinese else "; ").join(lines)

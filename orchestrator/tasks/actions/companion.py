@@ -95,7 +95,7 @@ class CancelReminder(Action):
         parts = []
         for reminder in reminders[:_MOST_SPOKEN]:
             due = reminder.due.astimezone(context.now.tzinfo) if context.now.tzinfo else reminder.due
-            when = spoken(due.strftime("%Y-%m-%dT%H:%M"), language=context.language, now=context.now)
+            when = spoken(due, language=context.language, now=context.now)
             parts.append(f"{when}{reminder.text}" if context.language == "zh" else f"{reminder.text}, {when}")
         return ("；" if context.language == "zh" else "; ").join(parts)
 

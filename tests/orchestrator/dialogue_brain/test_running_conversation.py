@@ -220,3 +220,24 @@ def test_a_task_begun_by_misheard_words_is_gone(rig: FileRig, language: str, mis
     assert rig.brain.state.active is not None
     rig.told(correction)
     assert rig.brain.state.active is None
+
+
+@pytest.mark.parametrize("length_s", [30, 60])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_reminder_counted_from_now_is_said_at_its_second(rig: FileRig, language: str, length_s: int) -> None:
+    rig.sleep(50.7 / 3600.0)
+    asked_s = rig.clock.monotonic_s()
+    words = {
+        ("en", 30): "remind me to drink water in 30 seconds",
+        ("en", 60): "remind me in one minute to drink water",
+        ("zh", 30): "三十秒后提醒我喝水",
+        ("zh", 60): "一分钟后提醒我喝水",
+    }[language, length_s]
+    said = plain(rig.told(words))
+    promised = {("en", 30): "in 30 seconds", ("en", 60): "in 1 minute", ("zh", 30): "30秒后", ("zh", 60): "1分钟后"}
+    assert plain(promised[language, length_s]) in said
+    due = [p for p in rig.payloads("notify:state") if p["state"] == "due"]
+    assert not due
+    assert rig.until(lambda: any(p["state"] == "due" for p in rig.payloads("notify:state")), 90.0)
+    late_s = rig.clock.monotonic_s() - asked_s - length_s
+    assert -1.0 < late_s < 0.1, "the fraction of a second in which it was said is dropped, no more"

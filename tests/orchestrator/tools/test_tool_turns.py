@@ -108,6 +108,23 @@ async def test_the_same_reminder_twice_is_one(rig: CoreRig, llm: ScriptedLlm) ->
     assert len(rig.of("tool:call")) == 2, "once in each answer"
 
 
+async def test_reminders_by_tool_are_exact_to_the_second_and_a_minute_apart_is_not_the_same(
+    rig: CoreRig, llm: ScriptedLlm
+) -> None:
+    llm.answers = [
+        calls_tool("half", "set_reminder", {"text": "tea", "in_minutes": 0.5}),
+        calls_tool("one", "set_reminder", {"text": "tea", "in_minutes": 1}),
+        then("Done."),
+    ]
+    await rig.ask("tea in half a minute")
+    await rig.ask("tea in one minute")
+    waiting = await rig.database.transact(records.waiting_reminders)
+    assert len(waiting) == 2
+    assert waiting[1].due - waiting[0].due >= timedelta(seconds=30)
+    told = [datetime.fromisoformat(result["due"]) for result in results_of(llm)]
+    assert told[-1] == waiting[1].due.replace(microsecond=0), "the model is told the second, not the minute"
+
+
 async def test_a_fact_goes_through_the_background_lane_into_the_next_prompt(rig: CoreRig, llm: ScriptedLlm) -> None:
     llm.answers = [calls_tool("remember", "remember", {"fact": "The user's cat is called 小花."}), then("I will.")]
     await rig.ask("remember that my cat is called 小花")
