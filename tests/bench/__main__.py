@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.accuracy import AccuracySection
+from bench.attention import AttentionSection
 from bench.components import ComponentSection
 from bench.live import EchoSection, LiveSection
 from bench.long_rows import LongSection
@@ -20,6 +21,7 @@ from bench.machine import load, machine, versions
 from bench.other_live import RuleSection, WindowSection
 from bench.plan import FULL, ONE, QUICK, Section, Setting, Teller
 from bench.rows import Row, markdown, table
+from bench.spoken_forms import SpokenFormsSection
 from bench.stimuli import Recordings
 from bench.turn_ends import TurnSection
 
@@ -28,6 +30,8 @@ SECTIONS: Mapping[str, Callable[[Setting], Section]] = {
     "components": ComponentSection,
     "accuracy": AccuracySection,
     "turns": TurnSection,
+    "attention": AttentionSection,
+    "spoken": SpokenFormsSection,
     "live": LiveSection,
     "echo": EchoSection,
     "rules": RuleSection,

@@ -13,7 +13,7 @@ from bench.plan import Setting
 from bench.room import Failed, Room, Taken, Talk, finish
 from bench.rows import Budget, Row, share_row
 from bench.scorer import Heard, Yielding, first_sound, is_sounding, reply_after, speech_level_db, yielding
-from bench.stimuli import BACKCHANNELS, MAKERS, Stimulus, spoken, synthetic, with_inner_pause
+from bench.stimuli import BACKCHANNELS, MAKERS, Stimulus, inner_pauses, spoken, synthetic
 from rigs.program_rig import Program
 from rigs.scripted_llm import Answer, ScriptedLlm
 from rigs.sound_rig import SoundRig
@@ -118,9 +118,12 @@ class LiveSection:
             self._interrupt(room, talk, stimulus, "no echo")
         for stimulus in self._disturbances():
             self._disturb(room, talk, stimulus)
-        for stimulus in self._utterances(plan.pauses, shortest_s=1.8, longest_s=6.0):
+        assert self._set.recordings is not None
+        for stimulus in (
+            s for code in LANGUAGES for s in inner_pauses(self._set.recordings, code, plan.pauses, PAUSE_S)
+        ):
             with self._set.tell.trial(stimulus.name):
-                self._pause(room, talk, with_inner_pause(stimulus, PAUSE_S))
+                self._pause(room, talk, stimulus)
 
     def _utterances(self, each: int, *, shortest_s: float = 1.2, longest_s: float) -> Iterable[Stimulus]:
         """Yield `each` utterances of every language in turn."""

@@ -27,6 +27,8 @@ class Plan:
     backchannels: int
     pauses: int
     turn_ends: int
+    spoken_forms: int
+    attention: int
     rule_replies: int
     local_replies: int
     own_voice_s: float
@@ -40,8 +42,10 @@ FULL = Plan(
     echo_interruptions=10,
     noises=24,
     backchannels=12,
-    pauses=10,
+    pauses=20,
     turn_ends=60,
+    spoken_forms=100,
+    attention=24,
     rule_replies=8,
     local_replies=8,
     own_voice_s=60.0,
@@ -56,6 +60,8 @@ QUICK = Plan(
     backchannels=2,
     pauses=1,
     turn_ends=8,
+    spoken_forms=10,
+    attention=4,
     rule_replies=2,
     local_replies=2,
     own_voice_s=8.0,
@@ -70,6 +76,8 @@ ONE = Plan(
     backchannels=1,
     pauses=1,
     turn_ends=1,
+    spoken_forms=1,
+    attention=1,
     rule_replies=1,
     local_replies=1,
     own_voice_s=2.0,

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import wave
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -27,6 +28,9 @@ BACKCHANNELS: Mapping[str, Mapping[str, str]] = {
     "zh": {"嗯": "[[@mh'@m]]", "嗯嗯": "嗯嗯", "嗯 (short)": "嗯"},
 }
 """What is said, and how espeak-ng is told to: it would spell "mm-hm"."""
+_PLACES = 3
+_PLACE_APART = 40
+_PLACE_UNDER_DB = 12.0
 _ESPEAK_VOICES = {"en": "en-us", "zh": "cmn-latn-pinyin"}
 
 
@@ -226,14 +230,15 @@ class Recordings:
         return sorted(name for name, entry in self.entries().items() if name.startswith("nz_"))
 
 
-def with_inner_pause(stimulus: Stimulus, pause_s: float) -> Stimulus:
-    """Lengthen the quietest moment in the middle of an utterance to a pause of `pause_s`, as of a speaker who thinks.
+def with_inner_pause(stimulus: Stimulus, pause_s: float, place: int = 0) -> Stimulus:
+    """Lengthen a quiet moment in the middle of an utterance to a pause of `pause_s`, as of a speaker who thinks.
 
-    A silence that is there already counts as part of the pause. What is spliced in is filled with the noise of the
-    recording at that place, faded in and out, so that nothing clicks.
+    `place` 0 is the quietest one, 1 the next but in another word, and so on. A silence that is there already counts as
+    part of the pause. What is spliced in is filled with the noise of the recording at that place, faded in and out, so
+    that nothing clicks.
 
     Raises:
-        ValueError: if the utterance is too short to have a middle.
+        ValueError: if the utterance is too short to have a middle, or has no such place.
     """
     samples = stimulus.samples
     span = voiced_span(samples, RATE_HZ)
@@ -244,8 +249,9 @@ def with_inner_pause(stimulus: Stimulus, pause_s: float) -> Stimulus:
     levels = levels_db(samples, RATE_HZ, frame_s)
     # Three frames together: a stop consonant is quiet for one.
     smooth = np.convolve(levels, np.ones(5) / 5, mode="same")
-    low, high = (int((span.begin_s + part * length_s) / frame_s) for part in (0.3, 0.7))
-    frame = low + int(np.argmin(smooth[low:high]))
+    frame = _quiet_frame(smooth, (int(span.begin_s / frame_s), int(span.end_s / frame_s)), place)
+    if frame is None:
+        raise ValueError(f"{stimulus.name} has no quiet place {place + 1}")
     cut = int((frame + 0.5) * frame_s * RATE_HZ)
     gap_frames = max(0, int((pause_s - _silence_s(levels, frame, frame_s)) * RATE_HZ))
     around = samples[max(0, cut - 160) : cut + 160]
@@ -261,6 +267,38 @@ def with_inner_pause(stimulus: Stimulus, pause_s: float) -> Stimulus:
         kind=stimulus.kind,
         samples=np.concatenate([before, (noise * quiet).astype(np.float32), after]),
     )
+
+
+def _quiet_frame(smooth: Levels, span: tuple[int, int], place: int) -> int | None:
+    """Return the quietest frame in the middle of a span; for a further `place`, one half a second away from those."""
+    begin, end = span
+    low, high = (begin + int(part * (end - begin)) for part in (0.3, 0.7))
+    frame = low + int(np.argmin(smooth[low:high]))
+    if place == 0:
+        return frame
+    # Further places may be nearer to the ends, but have to be quiet: nobody pauses within a vowel.
+    low, high = (begin + int(part * (end - begin)) for part in (0.2, 0.8))
+    limit_db = float(np.percentile(smooth[begin:end], 90)) - _PLACE_UNDER_DB
+    free = np.full(len(smooth), np.inf)
+    free[low:high] = smooth[low:high]
+    for _ in range(place):
+        free[max(0, frame - _PLACE_APART) : frame + _PLACE_APART] = np.inf
+        frame = int(np.argmin(free))
+        if free[frame] > limit_db:
+            return None
+    return frame
+
+
+def inner_pauses(recordings: Recordings, language: str, count: int, pause_s: float) -> list[Stimulus]:
+    """Return `count` utterances with a pause inside, if there are as many; the same one again has it elsewhere."""
+    names = recordings.utterances(language, shortest_s=1.8, longest_s=7.0)
+    found: list[Stimulus] = []
+    for place in range(_PLACES):
+        for name in names:
+            if len(found) < count:
+                with suppress(ValueError):
+                    found.append(with_inner_pause(recordings.load(name), pause_s, place))
+    return found
 
 
 def _silence_s(levels: Levels, frame: int, frame_s: float) -> float:

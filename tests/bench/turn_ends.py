@@ -21,6 +21,7 @@ from bench.plan import Setting
 from bench.room import Failed
 from bench.rows import Budget, Row, share_row
 from bench.stimuli import RATE_HZ, Stimulus, voiced_span, with_inner_pause
+from bench.text import distance
 from faster_whisper import WhisperModel
 
 from audio.ears_config import PATIENCE, EndpointConfig, VadConfig
@@ -37,6 +38,7 @@ from orchestrator.speech.turn_text import Ending, judged_ending
 FIXED_S = (0.3, 0.4, 0.5, 0.6, 0.65, 0.75, 0.9, 1.1)
 CHANCES = (0.5, 0.7, 0.8, 0.85, 0.9, 0.92, 0.94, 0.96, 0.98)
 _WINDOW_S = 0.032
+_PAUSES = {"en": 1, "zh": 3}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,14 +100,18 @@ class TurnSection:
                     self._compare(stimulus, texts[name]["text"], whisper, plain)
 
     def _hear(self, stimulus: Stimulus, whisper: WhisperAdapter, smart: SmartTurn | None) -> None:
-        try:
-            paused = with_inner_pause(stimulus, PAUSE_S).samples
-        except ValueError as error:
-            raise Failed(str(error)) from error
+        """Hear a recording up to its pauses and to its end; where recordings are few, each has several pauses."""
         samples = stimulus.samples
-        cut = int(np.argmax(np.abs(paused[: len(samples)] - samples) > 1e-4))
-        end = int(voiced_span(samples, RATE_HZ).end_s * RATE_HZ)
-        for place, is_end in ((cut, False), (end, True)):
+        places: list[tuple[int, bool]] = [(int(voiced_span(samples, RATE_HZ).end_s * RATE_HZ), True)]
+        for place in range(_PAUSES[stimulus.language]):
+            try:
+                paused = with_inner_pause(stimulus, PAUSE_S, place).samples
+            except ValueError as error:
+                if place == 0:
+                    raise Failed(str(error)) from error
+                break
+            places.append((int(np.argmax(np.abs(paused[: len(samples)] - samples) > 1e-4)), False))
+        for place, is_end in places:
             audio = _at_16k(np.concatenate([samples[:place], np.zeros(int(0.1 * RATE_HZ), np.float32)]))
             began_s = time.perf_counter()
             result = whisper.transcribe(audio, languages=tuple(LANGUAGES), vad_fraction=0.9)
@@ -136,7 +142,7 @@ class TurnSection:
             self._decode_ms[method][stimulus.language].append(1000 * (time.perf_counter() - began_s))
             found = units(to_script(text, ChineseScript.SIMPLIFIED))
             self._empty[f"{method} {stimulus.language}"] += not found
-            self._errors[method][stimulus.language].append((_distance(wanted, found), len(wanted)))
+            self._errors[method][stimulus.language].append((distance(wanted, found), len(wanted)))
 
     # --- curve ------------------------------------------------------------------------------------------
 
@@ -165,7 +171,7 @@ class TurnSection:
             setting=setting,
             silence_s=float(np.mean(ends)) if ends else 0.0,
             cut_percent=100 * float(np.mean([s < PAUSE_S for s in inner])) if inner else 0.0,
-            n=len(ends),
+            n=len(inner),
         )
 
     def write(self, folder: Path) -> None:
@@ -273,7 +279,7 @@ def picture(points: Sequence[Point]) -> str:
         mine = [point for point in points if point.language == language]
         n = mine[0].n if mine else 0
         parts.append(
-            f'<text x="{left}" y="24">{title}, n = {n}: pauses of 0.7 s cut (%) against mean silence (s)</text>'
+            f'<text x="{left}" y="24">{title}, {n} pauses: those of 0.7 s cut (%) against mean silence (s)</text>'
         )
         parts.append(f'<path d="M{left} 40V330H{left + 340}" fill="none" stroke="black"/>')
         for tick in range(0, 101, 20):
@@ -290,17 +296,6 @@ def picture(points: Sequence[Point]) -> str:
 
 def _at_16k(samples: Any) -> Any:
     return resample(samples, RATE_HZ, 16_000) if RATE_HZ != 16_000 else samples
-
-
-def _distance(wanted: Sequence[str], found: Sequence[str]) -> int:
-    """Return how many insertions, deletions and replacements lie between two lists."""
-    before = list(range(len(found) + 1))
-    for row, one in enumerate(wanted, 1):
-        now = [row]
-        for column, other in enumerate(found, 1):
-            now.append(min(before[column] + 1, now[-1] + 1, before[column - 1] + (one != other)))
-        before = now
-    return before[-1]
 
 
 def _row(name: str, condition: str, values: tuple[float, ...], budget: Budget | None) -> Row:
