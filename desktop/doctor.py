@@ -23,7 +23,7 @@ from desktop.llm_host import local_model_name
 from desktop.models import ModelStore
 from desktop.paths import assets, data_dir, flow_config
 from desktop.settings import LoadedSettings, Settings, load_settings
-from desktop.speech_server import is_speech_server
+from desktop.sound_server import is_server
 from orchestrator.contracts.errors import MynahError
 
 _LLM_TIMEOUT_S = 3.0
@@ -185,7 +185,7 @@ def _models(patient: Patient) -> Iterable[Finding]:
     if settings.llm == "local":
         wanted[local_model_name(settings, store)] = "language model"
     wanted["smart-turn-v3.2"] = "end of turn"
-    wanted = {name: use for name, use in wanted.items() if not is_speech_server(name)}
+    wanted = {name: use for name, use in wanted.items() if not is_server(name)}
     for name, use in wanted.items():
         try:
             path = store.path(name)

@@ -53,9 +53,9 @@ class EngineDoor:
                 self._assembly.use(settings)
             case "pauses":
                 self._engine.speech.set_pauses(Pauses().scaled(settings.pauses))
-            case "voice" | "unspeakable":
+            case "voice" | "voice_key_in_keyring" | "unspeakable":
                 self._engine.speech.set_voices(load_voices(settings, self._store))
-            case "whisper" | "whisper_partial":
+            case "whisper" | "whisper_partial" | "whisper_key_in_keyring":
                 self._change_recogniser(settings)
             case "languages" | "chinese_script":
                 self._change_languages(settings)

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from desktop.ears_numbers import Numbers, check_numbers, numbers_schema
+from desktop.sound_server import checked_name
 from orchestrator.contracts.errors import InputError
 from orchestrator.flows.whole_text import WholeTextLoader
 
@@ -27,8 +28,8 @@ _logger = logging.getLogger(__name__)
 class Setting:
     """What a value of a setting may be; one per field of `Settings`.
 
-    `kind` is text, text_or_none, number, integer, boolean, choice, list, numbers, port_or_off or llm; `minimum` and
-    `maximum` are inclusive; a list with `minimum` 0 may be empty.
+    `kind` is text, text_or_none, sound, number, integer, boolean, choice, list, numbers, port_or_off or llm;
+    `minimum` and `maximum` are inclusive; a list with `minimum` 0 may be empty.
     """
 
     kind: str
@@ -80,12 +81,18 @@ class Settings:
         choices=("always", "addressed"),
     )
     attention_s: float = _setting(20.0, "number", "how long after an exchange it needs no name", minimum=3, maximum=600)
-    whisper: str = _setting("whisper-base", "text", "recogniser: a model's name or folder, or URL#model of a server")
+    whisper: str = _setting("whisper-base", "sound", "recogniser: a model's name or folder, or URL#model of a server")
+    whisper_key_in_keyring: bool = _setting(
+        False, "boolean", "whether the key of the recogniser's server is in the system's keyring"
+    )
     whisper_partial: str = _setting(
         "whisper-tiny.en", "text", "recogniser of English while the user speaks: a model's name or folder"
     )
     voice: str = _setting(
-        "piper-en_US-joe-medium", "text", "voice: a model's name or folder, or URL#model/voice of a server"
+        "piper-en_US-joe-medium", "sound", "voice: a model's name or folder, or URL#model/voice of a server"
+    )
+    voice_key_in_keyring: bool = _setting(
+        False, "boolean", "whether the key of the voice's server is in the system's keyring"
     )
     volume: float = _setting(0.8, "number", "loudness of the voice", minimum=0, maximum=1)
     speed: float = _setting(1.0, "number", "speed of the voice", minimum=0.5, maximum=2)
@@ -160,11 +167,6 @@ class LoadedSettings:
         if self.problems:
             raise InputError("settings_broken", "; ".join(str(problem) for problem in self.problems), part="settings")
         return self.settings
-
-
-def is_voice_server(name: str) -> bool:
-    """Whether the voice `name` is the address of a server that speaks OpenAI's `/v1/audio/speech`."""
-    return name.startswith(("http://", "https://"))
 
 
 @functools.cache
@@ -368,6 +370,10 @@ def _text(setting: Setting, value: Any) -> str:
     return value.strip()
 
 
+def _sound(setting: Setting, value: Any) -> str:
+    return checked_name(_text(setting, value))
+
+
 def _text_or_none(setting: Setting, value: Any) -> str | None:
     if value is None:
         return None
@@ -439,6 +445,7 @@ def _numbers(setting: Setting, value: Any) -> Numbers:
 _CHECKS = {
     "text": _text,
     "text_or_none": _text_or_none,
+    "sound": _sound,
     "number": _number,
     "boolean": _boolean,
     "choice": _choice,

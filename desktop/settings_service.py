@@ -8,17 +8,22 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from desktop.device_choices import DeviceChoice as DeviceChoice
+from desktop.device_choices import DeviceChoices as DeviceChoices
+from desktop.device_choices import list_sound_devices
 from desktop.ears_numbers import Numbers, ears_numbers
 from desktop.key_vault import KeyVault, SystemKeyVault
 from desktop.llm_probe import LlmProbe, LlmTest, base_url
 from desktop.models import ModelStore
-from desktop.settings import SETTINGS_FILE, Settings, check_value, is_voice_server, load_settings, save_settings
+from desktop.settings import SETTINGS_FILE, Settings, check_value, load_settings, save_settings
+from desktop.sound_probe import SoundTest, SoundTests
+from desktop.sound_server import KEY_SETTINGS, find_key, is_server, parse_server
 from desktop.work_queue import WorkQueue
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import InputError, MynahError
@@ -53,6 +58,8 @@ ENGINE_LIVE = frozenset(
         "chinese_script",
         "whisper",
         "whisper_partial",
+        "voice_key_in_keyring",
+        "whisper_key_in_keyring",
         "llm",
         "llm_model",
         "llm_key_env",
@@ -114,24 +121,6 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceChoice:
-    """A sound device that can be chosen by `name`."""
-
-    name: str
-    is_default: bool
-    is_bluetooth: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceChoices:
-    """What there is to choose; `message` says why there is nothing."""
-
-    inputs: tuple[DeviceChoice, ...] = ()
-    outputs: tuple[DeviceChoice, ...] = ()
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelChoice:
     """A model of the catalogue. `is_recommended`: it is taken where the choice of its kind is left to the program."""
 
@@ -179,6 +168,7 @@ class SettingsService:
         self._clock = clock
         self._vault = vault if vault is not None else SystemKeyVault()
         self._probe = LlmProbe(clock, self._vault)
+        self._sound_tests = SoundTests(clock, self._vault)
         self._make_store = make_store
         self._list_sound = list_sound or list_sound_devices
         self._lock = threading.Lock()
@@ -222,6 +212,7 @@ class SettingsService:
         self._is_closed = True
         for event in self._cancelled.values():
             event.set()
+        self._sound_tests.cancel()
         self._work.close(timeout_s)
 
     # --- settings ---------------------------------------------------------------------------------------
@@ -242,7 +233,7 @@ class SettingsService:
             self._work.add(lambda: on_done(self._apply(name, checked, door if is_live else None)))
             return
         is_now = name in WINDOW_LIVE or self._is_awaited(name)
-        on_done(self._store(name, checked, "now" if is_now else "restart"))
+        on_done(self._store(name, self._changes(name, checked), "now" if is_now else "restart"))
 
     def _is_awaited(self, name: str) -> bool:
         """Whether the conversation that is being loaded will take `name` over."""
@@ -258,18 +249,19 @@ class SettingsService:
         return results[0]
 
     def _apply(self, name: str, value: Any, door: LiveDoor | None) -> Change:
+        changes = self._changes(name, value)
         try:
-            if name in MODELS and not (name in ("voice", "whisper") and is_voice_server(value)):
+            if name in MODELS and not (name in KEY_SETTINGS and is_server(value)):
                 self._make_store().path(value)
             if door is not None:
-                door.apply(name, replace(self._settings, **self._changes(name, value)))
+                door.apply(name, replace(self._settings, **changes))
         except MynahError as error:
             if name.startswith("llm") and error.code in KEPT_CODES:
-                return replace(self._store(name, value, "now"), code=error.code, message=error.message)
+                return replace(self._store(name, changes, "now"), code=error.code, message=error.message)
             return self._refused(name, error)
         is_now = door is not None or self._is_awaited(name)
         is_now = is_now and not (name == "ears" and self._needs_restart(value))
-        return self._store(name, value, "now" if is_now else "restart")
+        return self._store(name, changes, "now" if is_now else "restart")
 
     def _needs_restart(self, numbers: Numbers) -> bool:
         """Whether one of the numbers that differ is read at the start only."""
@@ -281,18 +273,23 @@ class SettingsService:
         if name == "llm" and value != self._settings.llm:
             # A key belongs to one address; another one must not be started with "the keyring has no key".
             changes["llm_key_in_keyring"] = False
+        if name in KEY_SETTINGS:
+            before, server = parse_server(name, getattr(self._settings, name)), parse_server(name, value)
+            if server is None:
+                changes[KEY_SETTINGS[name]] = False
+            elif before is None or before.url != server.url:
+                changes[KEY_SETTINGS[name]] = find_key(server, self._vault) is not None
         return changes
 
-    def _store(self, name: str, value: Any, effect: str) -> Change:
+    def _store(self, name: str, changes: Mapping[str, Any], effect: str) -> Change:
         with self._lock:
-            changes = self._changes(name, value)
             stored = load_settings(self._data).settings
             try:
                 save_settings(self._data, replace(stored, **changes))
             except MynahError as error:
                 return self._refused(name, error)
             self._settings = replace(self._settings, **changes)
-        return Change(name=name, value=value, effect=effect)
+        return Change(name=name, value=changes[name], effect=effect)
 
     def _refused(self, name: str, error: MynahError) -> Change:
         value = getattr(self._settings, name, None)
@@ -399,13 +396,16 @@ class SettingsService:
 
     # --- the language model -----------------------------------------------------------------------------
 
-    def save_key(self, key: str, on_done: Callable[[Change], None]) -> None:
-        """Keep the key of the endpoint in force in the keyring; an empty one is forgotten."""
-        name = "llm_key_in_keyring"
+    def save_key(self, key: str, on_done: Callable[[Change], None], *, of: str = "llm") -> None:
+        """Keep the key of the endpoint that the setting `of` names (llm, voice, whisper) in the keyring.
+
+        An empty key is forgotten.
+        """
+        name = KEY_SETTINGS.get(of, "llm_key_in_keyring")
 
         def work() -> None:
             try:
-                url = base_url(self._settings.llm)
+                url = self._key_place(of)
                 if key.strip():
                     self._vault.write(url, key.strip())
                 else:
@@ -416,6 +416,31 @@ class SettingsService:
             on_done(self._apply(name, bool(key.strip()), self._door))
 
         self._work.add(work)
+
+    def _key_place(self, of: str) -> str:
+        """Return the address that a key is kept under. Raises `InputError` where there is none to keep one for."""
+        if of == "llm":
+            return base_url(self._settings.llm)
+        server = parse_server(of, getattr(self._settings, of))
+        if server is None:
+            raise InputError("server_missing", "enter the address of the server first", part="settings")
+        return server.url
+
+    def test_sound(self, setting: str, on_done: Callable[[SoundTest], None]) -> None:
+        """Ask the server that `setting` (voice or whisper) names whether it can be used; one test at a time.
+
+        Changes that were asked for before are made before.
+        """
+
+        def begin() -> None:
+            settings = self._settings
+            self._start(f"{setting}-test", lambda: on_done(self._sound_tests.run(setting, settings)))
+
+        self._work.add(begin)
+
+    def cancel_test(self, setting: str) -> None:
+        """Give a test up; its result follows."""
+        self._sound_tests.cancel(setting)
 
     def test_llm(self, on_done: Callable[[LlmTest], None]) -> None:
         """Ask the endpoint in force whether it answers, takes the key and has the model."""
@@ -432,22 +457,3 @@ class SettingsService:
     def _start(self, name: str, work: Callable[[], None]) -> None:
         if not self._is_closed:
             threading.Thread(target=work, name=name, daemon=True).start()
-
-
-def list_sound_devices() -> DeviceChoices:
-    """List what the sound system has; a name that occurs twice is listed once. Raises `PartFailed`."""
-    from audio.devices import DeviceInfo, list_devices
-
-    def choices(found: Sequence[DeviceInfo], *, is_input: bool) -> tuple[DeviceChoice, ...]:
-        made: dict[str, DeviceChoice] = {}
-        for device in found:
-            if (device.inputs if is_input else device.outputs) > 0 and device.name not in made:
-                made[device.name] = DeviceChoice(
-                    name=device.name,
-                    is_default=device.is_default_input if is_input else device.is_default_output,
-                    is_bluetooth=device.is_bluetooth,
-                )
-        return tuple(made.values())
-
-    found = list_devices()
-    return DeviceChoices(inputs=choices(found, is_input=True), outputs=choices(found, is_input=False))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import os
 from collections.abc import Callable
 
 from audio.engine import AudioModels
@@ -16,18 +15,14 @@ from audio.tts.voice import SpeechSynthesiser
 from desktop.key_vault import SystemKeyVault
 from desktop.models import ModelStore
 from desktop.paths import cache_dir
-from desktop.settings import Settings, is_voice_server
-from desktop.speech_server import is_speech_server, speech_server
+from desktop.settings import Settings
+from desktop.sound_server import DEFAULT_MODELS, DEFAULT_VOICE, SoundServer, is_server, parse_server, server_key
+from desktop.speech_server import speech_server
 from desktop.voice_parts import parted_voice
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import MynahError
 
 Progress = Callable[[str], None]
-
-VOICE_KEY_ENV = "MYNAH_VOICE_KEY"
-"""Environment variable with the key of the voice server; without it the system's keyring is asked."""
-
-_SERVER_MODEL, _SERVER_VOICE = "tts-1", "alloy"
 
 
 def load_final(settings: Settings, store: ModelStore, clock: Clock) -> SpeechRecogniser:
@@ -35,8 +30,9 @@ def load_final(settings: Settings, store: ModelStore, clock: Clock) -> SpeechRec
 
     Raises `InputError` model_missing or model_broken.
     """
-    if is_speech_server(settings.whisper):
-        return speech_server(settings.whisper, clock)
+    server = parse_server("whisper", settings.whisper)
+    if server is not None:
+        return speech_server(server, server_key("whisper", server, settings, SystemKeyVault()), clock)
     return WhisperAdapter(store.path(settings.whisper), clock=clock, cpu_threads=2, cache_dir=cache_dir() / "silence")
 
 
@@ -62,15 +58,16 @@ def load_voices(settings: Settings, store: ModelStore, seed: int | None = None) 
             if other is not None:
                 voices.append(load_voice(other, settings, store, seed))
     # A server's voice speaks all languages; while it does not answer, text is shown rather than said by a plain voice.
-    if settings.unspeakable == "espeak" and not is_voice_server(settings.voice):
+    if settings.unspeakable == "espeak" and not is_server(settings.voice):
         voices.append(EspeakSynthesiser(speed=settings.speed, volume=settings.volume))
     return tuple(voices)
 
 
 def load_voice(name: str, settings: Settings, store: ModelStore, seed: int | None = None) -> SpeechSynthesiser:
     """Load one voice: a model's name or folder, or `URL#model/voice` of a server. Raises `InputError`."""
-    if is_voice_server(name):
-        return _server_voice(name, settings)
+    server = parse_server("voice", name)
+    if server is not None:
+        return _server_voice(server, settings)
     folder = store.path(name)
     path = folder if folder.is_file() else folder / "voice.onnx"
     parted = parted_voice(path, cache_dir() / "voices")
@@ -86,17 +83,12 @@ def installed_voices(store: ModelStore, language: str | None = None) -> list[str
     ]
 
 
-def _server_voice(name: str, settings: Settings) -> SpeechSynthesiser:
-    url, _, choice = name.partition("#")
-    model, _, voice = choice.partition("/")
-    key = os.environ.get(VOICE_KEY_ENV)
-    if key is None and url.startswith("https://"):
-        key = SystemKeyVault().read(url.rstrip("/"))
+def _server_voice(server: SoundServer, settings: Settings) -> SpeechSynthesiser:
     return OpenAiSynthesiser(
-        url,
-        model=model or _SERVER_MODEL,
-        voice=voice or _SERVER_VOICE,
-        key=key,
+        server.url,
+        model=server.model or DEFAULT_MODELS["voice"],
+        voice=server.voice or DEFAULT_VOICE,
+        key=server_key("voice", server, settings, SystemKeyVault()),
         languages=("en", "zh"),
         speed=settings.speed,
         volume=settings.volume,

@@ -17,12 +17,14 @@ from desktop.persona_service import PersonaService
 from desktop.prompt_record import PromptRecord
 from desktop.settings import Settings
 from desktop.settings_service import Change, SettingsService
+from desktop.sound_server import KEY_SETTINGS, parse_server
 from desktop.ui.history.panel import HistoryPanel
 from desktop.ui.inspector.panel import InspectorPanel
 from desktop.ui.main_window import MainWindow
 from desktop.ui.settings.dialog import SettingsDialog
 from desktop.ui.setup.guide import SetupGuide
 from desktop.ui.theme import GRID_PX, TYPE
+from orchestrator.contracts.views import NoticeView
 
 _SUBTITLE_PX_PER_PT = TYPE.subtitle_px / 18
 """The window is drawn for 18 pt, whatever the resolution the screen claims."""
@@ -192,23 +194,26 @@ class Panels(QObject):
         if dock.isVisible() and not dock.visibleRegion().isEmpty():
             dock.hide()
             return
-        if not dock.isVisible():
-            self._make_room(dock)
+        is_first = not dock.isVisible() and self._make_room(dock)
         dock.show()
+        if is_first:
+            self._window.resizeDocks([dock], [_DOCK_PX], Qt.Orientation.Horizontal)
         if not dock.isFloating():
             dock.raise_()
         dock.setFocus()
 
-    def _make_room(self, dock: QDockWidget) -> None:
-        """Widen the window by the panel, as far as the screen goes."""
+    def _make_room(self, dock: QDockWidget) -> bool:
+        """Widen the window by the panel, as far as the screen goes; False if it stands apart or behind another."""
         window, others = self._window, self._window.findChildren(QDockWidget)
-        if dock.isFloating() or window.isMaximized() or any(one.isVisible() for one in others):
-            return
+        if dock.isFloating() or any(one.isVisible() for one in others):
+            return False
+        if window.isMaximized():
+            return True
         room = window.screen().availableGeometry()
         width = min(window.width() + _DOCK_PX, room.width())
         left = max(room.left(), min(window.x(), room.right() - width))
         window.setGeometry(left, window.y(), width, window.height())
-        window.resizeDocks([dock], [_DOCK_PX], Qt.Orientation.Horizontal)
+        return True
 
     def refresh(self) -> None:
         """Show settings that were changed elsewhere."""
@@ -223,3 +228,14 @@ class Panels(QObject):
 
     def _on_applied(self, name: str, value: Any) -> None:
         apply_look(self._window, self._service.settings, name)
+        if name in KEY_SETTINGS:
+            self._tell_what_leaves(name, str(value))
+
+    def _tell_what_leaves(self, name: str, value: str) -> None:
+        """Say in the window where sound or words go from now on."""
+        server = parse_server(name, value)
+        code = f"{name}_leaves"
+        if server is None or server.is_here:
+            self._window.notices.withdraw(code)
+        else:
+            self._window.notices.raise_notice(NoticeView(code=code, text="", severity="info"), host=server.host)

@@ -15,7 +15,7 @@ import pytest
 from desktop.models import ModelStore
 from desktop.settings import Settings
 from desktop.sound_models import load_final
-from desktop.speech_server import SPEECH_KEY_ENV, is_speech_server
+from desktop.sound_server import KEY_ENVS, is_server
 from orchestrator.clock import SystemClock
 from orchestrator.contracts.errors import PartFailed
 
@@ -58,7 +58,7 @@ def server() -> Iterator[_Server]:
 
 
 def test_an_address_is_asked(server: _Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv(SPEECH_KEY_ENV, "secret")
+    monkeypatch.setenv(KEY_ENVS["whisper"], "secret")
     settings = Settings(whisper=f"http://127.0.0.1:{server.server_port}/v1#base")
     recogniser = load_final(settings, ModelStore(), SystemClock())
     found = recogniser.transcribe(np.zeros(16_000, np.float32), languages=("en", "zh"), hotwords=("Mynah",))
@@ -76,5 +76,5 @@ def test_a_server_that_refuses_is_a_clear_failure(server: _Server) -> None:
 
 
 def test_names_and_folders_are_no_servers() -> None:
-    assert is_speech_server("https://example.org/v1") and not is_speech_server("whisper-base")
-    assert not is_speech_server("/models/whisper")
+    assert is_server("https://example.org/v1") and not is_server("whisper-base")
+    assert not is_server("/models/whisper")

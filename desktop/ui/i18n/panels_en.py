@@ -14,8 +14,7 @@ TEXTS: dict[str, str] = {
     "settings.error.model_missing": "Not on this computer yet. Get it first; then it is used at once.",
     "settings.error.settings_unwritable": "The settings can't be saved: {detail}",
     "settings.error.settings_broken": "The settings file has faults: {detail}",
-    "settings.error.keyring_unavailable": "The keyring of the system can't be used. Name an environment variable "
-    "below instead.",
+    "settings.error.keyring_unavailable": "The system's keyring can't be used. Use an environment variable instead.",
     "settings.group.general": "General",
     "settings.group.sound": "Sound",
     "settings.group.talking": "Talking",
@@ -123,7 +122,6 @@ TEXTS: dict[str, str] = {
     "settings.llm_key_in_keyring": "Key",
     "settings.llm_key_in_keyring.hint": "Kept in the keyring of the system, for this address only. Press Enter to "
     "save.",
-    "settings.llm_key_in_keyring.placeholder": "paste the key here",
     "settings.key.saved": "The key is in the keyring.",
     "settings.key.deleted": "The key was deleted.",
     "settings.key.present": "A key is in the keyring.",

@@ -7,7 +7,18 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QLocale, QObject, Signal
 
-from desktop.ui.i18n import ears_en, ears_zh_cn, en, panels_en, panels_zh_cn, setup_en, setup_zh_cn, zh_cn
+from desktop.ui.i18n import (
+    ears_en,
+    ears_zh_cn,
+    en,
+    panels_en,
+    panels_zh_cn,
+    server_en,
+    server_zh_cn,
+    setup_en,
+    setup_zh_cn,
+    zh_cn,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -15,8 +26,8 @@ LANGUAGES: dict[str, str] = {"en": "English", "zh_CN": "简体中文"}
 """Language codes and what each calls itself; these names are never translated."""
 
 CATALOGUES: dict[str, dict[str, str]] = {
-    "en": {**en.TEXTS, **panels_en.TEXTS, **ears_en.TEXTS, **setup_en.TEXTS},
-    "zh_CN": {**zh_cn.TEXTS, **panels_zh_cn.TEXTS, **ears_zh_cn.TEXTS, **setup_zh_cn.TEXTS},
+    "en": {**en.TEXTS, **panels_en.TEXTS, **ears_en.TEXTS, **setup_en.TEXTS, **server_en.TEXTS},
+    "zh_CN": {**zh_cn.TEXTS, **panels_zh_cn.TEXTS, **ears_zh_cn.TEXTS, **setup_zh_cn.TEXTS, **server_zh_cn.TEXTS},
 }
 
 

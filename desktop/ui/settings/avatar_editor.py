@@ -7,57 +7,39 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QComboBox, QFileDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QLabel
 
 from desktop.ui.avatar.library import AvatarChoice
 from desktop.ui.i18n import Translator
-from desktop.ui.settings.editors import ChoiceBox, Editor
+from desktop.ui.settings.box_editor import BoxEditor
 
 # Where QStandardItem keeps its flags: Qt's own role just below those of users.
 _FLAGS = Qt.ItemDataRole.UserRole - 1
 
 
-class AvatarEditor(Editor):
+class AvatarEditor(BoxEditor):
     """A box of packs; the first line leaves the choice to the persona. `import_asked` gives a zip file."""
 
     import_asked = Signal(Path)
 
     def __init__(self, name: str, translator: Translator) -> None:
         """Offer the persona's own until the packs are known."""
-        super().__init__(name)
+        super().__init__(name, holder=f"avatars_{name}", button="avatarImportButton")
         self._translator = translator
         self._choices: tuple[AvatarChoice, ...] = ()
         self._values: list[str | None] = []
         self._value: str | None = None
-        self._box = ChoiceBox()
-        self._box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self._box.setMinimumContentsLength(20)
-        self._import = QPushButton()
-        self._import.setObjectName("avatarImportButton")
-        self._import.setProperty("isSmall", True)
-        self._import.setAutoDefault(False)
         self._problems = QLabel()
         self._problems.setObjectName("avatarProblems")
         self._problems.setProperty("role", "error")
         self._problems.setTextFormat(Qt.TextFormat.PlainText)
         self._problems.setWordWrap(True)
         self._problems.hide()
-        holder = QWidget()
-        column = QVBoxLayout(holder)
-        column.setContentsMargins(0, 0, 0, 0)
-        row = QHBoxLayout()
-        row.addWidget(self._box, 1)
-        row.addWidget(self._import)
-        column.addLayout(row)
-        column.addWidget(self._problems)
-        self._take(holder, 1)
-        holder.setObjectName(f"avatars_{name}")
-        self.control = self._box
-        self._box.setObjectName(f"setting_{name}")
+        self._column.addWidget(self._problems)
         self._box.activated.connect(lambda index: self.edited.emit(self._values[index]))
-        self._import.clicked.connect(self._on_import_clicked)
-        translator.bind(self._import.setText, "settings.avatar.import")
-        translator.bind(self._import.setAccessibleName, "menu.avatar.import")
+        self._button.clicked.connect(self._on_import_clicked)
+        translator.bind(self._button.setText, "settings.avatar.import")
+        translator.bind(self._button.setAccessibleName, "menu.avatar.import")
         translator.changed.connect(self._refresh)
         self._refresh()
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
-    QDialog,
     QHBoxLayout,
     QLabel,
     QListWidget,
@@ -21,23 +20,18 @@ from desktop.bridge import Bridge
 from desktop.persona_service import PersonaService
 from desktop.settings_service import SettingsService
 from desktop.ui.i18n import Translator
-from desktop.ui.microphone import LevelMeter
-from desktop.ui.panel_style import dress
-from desktop.ui.settings.form import SettingsForm
+from desktop.ui.settings.form_dialog import FormDialog
 from desktop.ui.settings.groups import GROUPS
+from desktop.ui.settings.leaves_note import LeavesNote
 from desktop.ui.settings.row import SettingRow
 from desktop.ui.setup.listen_button import ListenButton
 from desktop.ui.setup.persona_pane import PersonaPane
 from desktop.ui.setup.room_pane import RoomPane
 from desktop.ui.theme import GRID_PX, Theme
 
-_METER_MS = 50
 
-
-class SettingsDialog(QDialog):
-    """Asks the service and shows what came of it. `applied` names what the window itself has to carry out."""
-
-    applied = Signal(str, object)
+class SettingsDialog(FormDialog):
+    """Asks the service and shows what came of it."""
 
     def __init__(
         self,
@@ -49,24 +43,16 @@ class SettingsDialog(QDialog):
         parent: QWidget | None,
     ) -> None:
         """Build the first page, the others when they are turned to; look things up when shown."""
-        super().__init__()
-        dress(self, theme)
+        super().__init__("settings", service, persona, bridge, theme, translator)
         self.setObjectName("settingsDialog")
-        self._service = service
-        self._persona = persona
-        self._theme = theme
-        self._bridge = bridge
-        self._translator = translator
-        self.form = SettingsForm(service, bridge, translator, self)
-        self.form.applied.connect(self.applied)
+        self.form.applied.connect(self._tell_what_leaves)
+        self._leaves: LeavesNote | None = None
         self._list = QListWidget()
         self._list.setObjectName("settingsGroups")
-        self._list.setFixedWidth(20 * GRID_PX)
+        self._list.setProperty("isMenu", True)
         self._list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._pages = QStackedWidget()
         self._pages.setObjectName("settingsPages")
-        self.meter = LevelMeter(theme)
-        self.meter.setObjectName("settingsMeter")
         for group in GROUPS:
             self._add_place(group)
         self._close = QPushButton()
@@ -75,14 +61,10 @@ class SettingsDialog(QDialog):
         self._close.setAutoDefault(False)
         self._lay_out()
         self._bind()
-        self._timer = QTimer(self)
-        self._timer.setInterval(_METER_MS)
-        self._timer.timeout.connect(self._on_meter)
+        translator.changed.connect(self._fit_list)
         self._list.currentRowChanged.connect(self._on_row_changed)
         self._list.setCurrentRow(0)
-        if parent is not None:
-            # Last: under a parent with a style sheet, every widget would be styled as it is added.
-            self.setParent(parent, self.windowFlags())
+        self.adopt(parent, 96 * GRID_PX, 72 * GRID_PX)
 
     # --- showing ----------------------------------------------------------------------------------------
 
@@ -102,19 +84,16 @@ class SettingsDialog(QDialog):
 
     def show_all(self) -> None:
         """Show the settings in force, also those changed elsewhere."""
-        self.form.show_all()
+        super().show_all()
+        self._tell_what_leaves()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Look devices and models up anew."""
+        """Give the list of pages its width: only now is the style known."""
         super().showEvent(event)
-        self.show_all()
-        self._timer.start()
-        self.form.look_up()
+        self._fit_list()
 
-    def hideEvent(self, event: QHideEvent) -> None:
-        """Rest while hidden."""
-        self._timer.stop()
-        super().hideEvent(event)
+    def _fit_list(self) -> None:
+        self._list.setFixedWidth(max(20 * GRID_PX, self._list.sizeHintForColumn(0) + 3 * GRID_PX))
 
     # --- building ---------------------------------------------------------------------------------------
 
@@ -140,7 +119,7 @@ class SettingsDialog(QDialog):
         page = QWidget()
         page.setObjectName(f"settingsPage_{group}")
         column = QVBoxLayout(page)
-        column.setContentsMargins(2 * GRID_PX, GRID_PX, 2 * GRID_PX, 2 * GRID_PX)
+        column.setContentsMargins(0, 0, GRID_PX, GRID_PX)
         title = QLabel()
         title.setObjectName(f"settingsTitle_{group}")
         title.setProperty("role", "title")
@@ -151,7 +130,7 @@ class SettingsDialog(QDialog):
         for name, row in zip(names, self.form.add(names, page), strict=True):
             column.addWidget(row)
             if name == "input_device":
-                column.addLayout(self._make_meter_row())
+                column.addLayout(self.meter_row())
         for extra in self._extras(group):
             column.addWidget(extra)
         column.addStretch(1)
@@ -167,6 +146,9 @@ class SettingsDialog(QDialog):
                 ]
             case "voice":
                 return [ListenButton(self._service, self._bridge, self._translator)]
+            case "privacy":
+                self._leaves = LeavesNote(self._service.settings, self._translator)
+                return [self._leaves]
             case "character":
                 return [PersonaPane(self._persona, self._bridge, self._translator)]
             case _:
@@ -180,19 +162,9 @@ class SettingsDialog(QDialog):
         self._translator.bind(made.setText, key)
         return made
 
-    def _make_meter_row(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        words = self._note("settings.meter", "settingsMeterText")
-        words.setWordWrap(False)
-        row.addWidget(words)
-        row.addWidget(self.meter)
-        row.addWidget(self.form.devices_note, 1)
-        row.addStretch(1)
-        return row
-
     def _lay_out(self) -> None:
         middle = QHBoxLayout()
-        middle.setSpacing(GRID_PX)
+        middle.setSpacing(2 * GRID_PX)
         middle.addWidget(self._list)
         middle.addWidget(self._pages, 1)
         bottom = QHBoxLayout()
@@ -204,7 +176,6 @@ class SettingsDialog(QDialog):
         column.addLayout(middle, 1)
         column.addLayout(bottom)
         self.setMinimumSize(65 * GRID_PX, 40 * GRID_PX)
-        self.resize(90 * GRID_PX, 70 * GRID_PX)
 
     def _bind(self) -> None:
         bind = self._translator.bind
@@ -212,9 +183,9 @@ class SettingsDialog(QDialog):
         bind(self.setAccessibleName, "settings.title")
         bind(self._list.setAccessibleName, "settings.groups")
         bind(self._pages.setAccessibleName, "settings.title")
-        bind(self.meter.setAccessibleName, "meter.name")
         bind(self._close.setText, "settings.close")
         bind(self._close.setAccessibleName, "settings.close")
 
-    def _on_meter(self) -> None:
-        self.meter.show_level(self._bridge.level_db(), self._bridge.clock.monotonic_s())
+    def _tell_what_leaves(self) -> None:
+        if self._leaves is not None:
+            self._leaves.tell_of(self._service.settings)

@@ -7,14 +7,47 @@ from functools import partial
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QCheckBox, QComboBox, QDoubleSpinBox, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtGui import QPaintEvent, QWheelEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QHBoxLayout,
+    QLineEdit,
+    QStyle,
+    QStyleOptionComboBox,
+    QStylePainter,
+    QVBoxLayout,
+    QWidget,
+)
 
 from desktop.ui.i18n import Translator
 
+SHORT_ROLE = Qt.ItemDataRole.UserRole + 1
+"""What a closed box shows of a choice whose line in the list says more."""
+
 
 class ChoiceBox(QComboBox):
-    """A box that the wheel scrolls past, so that scrolling a page changes nothing."""
+    """A box that the wheel scrolls past, so that scrolling a page changes nothing.
+
+    Too long a text ends in an ellipsis and is the box's tip.
+    """
+
+    def shown_text(self) -> str:
+        """Return what the closed box says."""
+        return str(self.currentData(SHORT_ROLE) or self.currentText())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint the box with the text that fits."""
+        option = QStyleOptionComboBox()
+        self.initStyleOption(option)
+        painter = QStylePainter(self)
+        painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
+        part = QStyle.SubControl.SC_ComboBoxEditField
+        room = self.style().subControlRect(QStyle.ComplexControl.CC_ComboBox, option, part, self)
+        words = self.fontMetrics().elidedText(self.shown_text(), Qt.TextElideMode.ElideRight, room.width())
+        option.currentText = words
+        painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leave the wheel to the page."""
@@ -23,6 +56,11 @@ class ChoiceBox(QComboBox):
 
 class NumberBox(QDoubleSpinBox):
     """A number that the wheel scrolls past."""
+
+    def __init__(self) -> None:
+        """Keep the digits off the frame: a style sheet does not reach the field inside."""
+        super().__init__()
+        self.lineEdit().setTextMargins(6, 0, 0, 0)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leave the wheel to the page."""
@@ -34,6 +72,8 @@ class Editor(QWidget):
 
     edited = Signal(object)
     control: QWidget
+    is_self_named = False
+    """Whether the control shows the setting's name itself."""
 
     def __init__(self, name: str) -> None:
         """Name the editor after its setting."""
@@ -82,15 +122,22 @@ class ChoiceEditor(Editor):
 
 
 class SwitchEditor(Editor):
-    """On or off."""
+    """On or off, with the setting's name beside the box."""
 
-    def __init__(self, name: str, translator: Translator) -> None:
-        """Say the setting beside the box."""
+    is_self_named = True
+
+    def __init__(self, name: str) -> None:
+        """Begin off."""
         super().__init__(name)
         self._box = QCheckBox()
-        translator.bind(self._box.setText, "settings.switch")
+        self._box.setProperty("role", "name")
         self._box.clicked.connect(self._on_clicked)
         self._take(self._box)
+
+    def set_name(self, text: str) -> None:
+        """Say what the box is for, to eyes and ears."""
+        super().set_name(text)
+        self._box.setText(text)
 
     def show_value(self, value: Any) -> None:
         """Show `value`."""
@@ -142,7 +189,7 @@ class NumberEditor(Editor):
         self._box.setSingleStep(step)
         self._box.setDecimals(0 if step >= 1 else 2)
         self._box.setSuffix(unit)
-        self._box.setMinimumWidth(128)
+        self._box.setMinimumWidth(152)
         self._box.valueChanged.connect(self._on_changed)
         self._take(self._box)
 
@@ -159,7 +206,7 @@ class NumberEditor(Editor):
 class TextEditor(Editor):
     """A line of text; empty means none where `is_optional`."""
 
-    def __init__(self, name: str, translator: Translator, *, is_optional: bool, is_secret: bool = False) -> None:
+    def __init__(self, name: str, translator: Translator, *, is_optional: bool) -> None:
         """Take a line; `edited` comes when the line is left or Enter is pressed."""
         super().__init__(name)
         self._is_optional = is_optional
@@ -167,8 +214,6 @@ class TextEditor(Editor):
         self._line = QLineEdit()
         self._line.setProperty("isSmall", True)
         self._line.setMaxLength(2000)
-        if is_secret:
-            self._line.setEchoMode(QLineEdit.EchoMode.Password)
         if translator.has(f"settings.{name}.placeholder"):
             translator.bind(self._line.setPlaceholderText, f"settings.{name}.placeholder")
         self._line.editingFinished.connect(self._on_finished)

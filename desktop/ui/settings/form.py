@@ -17,11 +17,13 @@ from desktop.ui.avatar.in_window import AvatarInWindow
 from desktop.ui.i18n import Translator
 from desktop.ui.settings.avatar_editor import AvatarEditor
 from desktop.ui.settings.editors import DeviceEditor, TextEditor
-from desktop.ui.settings.groups import ENDPOINT_ONLY, KEY, make_editor
+from desktop.ui.settings.groups import ENDPOINT_ONLY, KEYS, make_editor
 from desktop.ui.settings.llm_editor import LlmEditor, LlmModelEditor
 from desktop.ui.settings.model_editor import ModelEditor
 from desktop.ui.settings.numbers_editor import NumbersEditor
 from desktop.ui.settings.row import SettingRow
+from desktop.ui.settings.sound_editor import SoundEditor
+from desktop.ui.settings.sound_rows import SoundRows
 
 
 class SettingsForm(QObject):
@@ -40,6 +42,7 @@ class SettingsForm(QObject):
         self._models: tuple[ModelChoice, ...] | None = None
         self._characters: AvatarInWindow | None = None
         self.rows: dict[str, SettingRow] = {}
+        self._sound = SoundRows(service, bridge, translator, self.rows)
         self.devices_note = QLabel()
         self.devices_note.setObjectName("settingsDevicesNote")
         self.devices_note.setProperty("role", "error")
@@ -71,12 +74,13 @@ class SettingsForm(QObject):
         """Show the settings in force, also those changed elsewhere."""
         settings = self._service.settings
         for name, row in self.rows.items():
-            if name != KEY:
+            if name not in KEYS:
                 row.editor.show_value(getattr(settings, name))
         numbers = self.rows.get("ears")
         if numbers is not None and isinstance(numbers.editor, NumbersEditor):
             numbers.editor.show_dials(dial_numbers(settings))
-        self._show_key()
+        for name in KEYS:
+            self._show_key(name)
 
     def look_up(self) -> None:
         """Look devices and models up anew."""
@@ -93,13 +97,14 @@ class SettingsForm(QObject):
     def _connect(self, names: Iterable[str]) -> None:
         for name in names:
             row = self.rows[name]
-            if name == KEY:
-                row.editor.edited.connect(self._on_key_edited)
+            if name in KEYS:
+                row.editor.edited.connect(lambda key, at=name: self._on_key_edited(at, key))
             else:
                 row.editor.edited.connect(lambda value, key=name: self._on_edited(key, value))
         for editor in self._model_editors(names):
             editor.install_asked.connect(lambda model, asking=editor: self._on_install_asked(model, asking))
             editor.cancel_asked.connect(self._service.cancel_install)
+        self._sound.connect_rows(names)
         if "avatar" in names:
             self._avatars.import_asked.connect(self._on_import_asked)
         if "llm" not in names:
@@ -127,7 +132,7 @@ class SettingsForm(QObject):
             row = self.rows[name]
             if isinstance(row.editor, ModelEditor):
                 found.append(row.editor)
-            elif isinstance(row.editor, LlmModelEditor):
+            elif isinstance(row.editor, (LlmModelEditor, SoundEditor)):
                 found.append(row.editor.models)
         return found
 
@@ -147,7 +152,8 @@ class SettingsForm(QObject):
         row = self.rows[change.name]
         if change.is_refused:
             row.tell("error", f"settings.error.{change.code}", change.message)
-            if change.code != "model_missing" and not isinstance(row.editor, (TextEditor, LlmEditor)):
+            is_typed = isinstance(row.editor, (TextEditor, LlmEditor)) or self._sound.is_typed(row.editor)
+            if change.code != "model_missing" and not is_typed:
                 # What was typed stays to be corrected, a model to be fetched; a choice goes back to what holds.
                 row.editor.show_value(change.value)
             return
@@ -156,31 +162,34 @@ class SettingsForm(QObject):
         else:
             if change.code:
                 row.tell("later", f"settings.error.{change.code}", change.message)
-            else:
+            elif not self._sound.is_testing(change.name):
                 row.hush()
             self.applied.emit(change.name, change.value)
         if change.name in ("sensitivity", "patience"):
             self.show_all()
-        if change.name == "llm":
-            self._show_key()
+        for name, of in KEYS.items():
+            if of == change.name:
+                self._show_key(name)
 
-    def _on_key_edited(self, text: Any) -> None:
-        self._service.save_key(str(text), lambda change: self._later(lambda: self._on_key_saved(change)))
+    def _on_key_edited(self, name: str, text: Any) -> None:
+        self.rows[name].tell("caption", "settings.key.saving")
+        self._service.save_key(str(text), lambda change: self._later(lambda: self._on_key_saved(change)), of=KEYS[name])
 
     def _on_key_saved(self, change: Change) -> None:
-        row = self.rows[KEY]
-        self._show_key()
+        row = self.rows[change.name]
+        self._show_key(change.name)
         if change.is_refused:
             row.tell("error", f"settings.error.{change.code}", change.message)
         else:
             row.tell("good", "settings.key.saved" if change.value else "settings.key.deleted")
 
-    def _show_key(self) -> None:
-        row = self.rows.get(KEY)
+    def _show_key(self, name: str) -> None:
+        row = self.rows.get(name)
         if row is None:
             return
-        row.editor.show_value("")
-        if self._service.settings.llm_key_in_keyring:
+        is_kept = bool(getattr(self._service.settings, name))
+        row.editor.show_value(is_kept)
+        if is_kept:
             row.tell("good", "settings.key.present")
         else:
             row.hush()

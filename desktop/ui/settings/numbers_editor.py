@@ -97,7 +97,7 @@ class NumbersEditor(Editor):
         box.setSingleStep(1 if is_whole or is_level else 0.05)
         box.setRange(number.minimum, number.maximum)
         box.setSuffix(next((unit for end, unit in _UNITS if number.name.endswith(end)), ""))
-        box.setFixedWidth(15 * GRID_PX)
+        box.setMinimumWidth(19 * GRID_PX)
         box.valueChanged.connect(partial(self._on_changed, number.name))
         return box
 

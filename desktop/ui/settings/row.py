@@ -35,6 +35,8 @@ class SettingRow(QWidget):
         column.setSpacing(4)
         for part in (name, editor, hint, self._status):
             column.addWidget(part)
+        if editor.is_self_named:
+            name.hide()
 
     def tell(self, role: str, key: str, raw: str = "") -> None:
         """Say how it went: `role` error, later, good or caption; `raw` where the catalogue has no text for `key`."""

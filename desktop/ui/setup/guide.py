@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import (
-    QDialog,
+    QFrame,
     QHBoxLayout,
     QLabel,
     QProgressBar,
@@ -22,11 +22,10 @@ from PySide6.QtWidgets import (
 from desktop.bridge import Bridge
 from desktop.persona_service import PersonaService
 from desktop.settings_service import SettingsService
+from desktop.sound_server import KEY_SETTINGS
 from desktop.ui import icons
 from desktop.ui.i18n import Translator
-from desktop.ui.microphone import LevelMeter
-from desktop.ui.panel_style import dress
-from desktop.ui.settings.form import SettingsForm
+from desktop.ui.settings.form_dialog import FormDialog
 from desktop.ui.settings.groups import KEY
 from desktop.ui.setup.listen_button import ListenButton
 from desktop.ui.setup.persona_pane import PersonaPane
@@ -37,22 +36,20 @@ STEPS: Mapping[str, tuple[str, ...]] = {
     "language": ("ui_language", "languages"),
     "sound": ("input_device", "output_device"),
     "room": ("sensitivity", "patience"),
-    "hearing": ("whisper", "whisper_partial"),
-    "voice": ("voice", "speed", "volume"),
+    "hearing": ("whisper", KEY_SETTINGS["whisper"], "whisper_partial"),
+    "voice": ("voice", KEY_SETTINGS["voice"], "speed", "volume"),
     "llm": ("llm", "llm_model", KEY, "llm_key_env"),
     "persona": (),
     "done": (),
 }
 """The pages in order, with the settings each asks for."""
 
-_METER_MS = 50
 _PICTURE_PX = 6 * GRID_PX
 
 
-class SetupGuide(QDialog):
-    """Leads through `STEPS`. `applied` names what the window has to carry out; `left` comes when it is closed."""
+class SetupGuide(FormDialog):
+    """Leads through `STEPS`. `left` comes when it is closed."""
 
-    applied = Signal(str, object)
     left = Signal()
 
     def __init__(
@@ -65,17 +62,9 @@ class SetupGuide(QDialog):
         parent: QWidget | None,
     ) -> None:
         """Build the first page, the others when they are turned to."""
-        super().__init__()
-        dress(self, theme)
+        super().__init__("setup", service, persona, bridge, theme, translator)
         self.setObjectName("setupGuide")
-        self._service = service
-        self._persona = persona
-        self._bridge = bridge
-        self._theme = theme
-        self._translator = translator
         self._names = list(STEPS)
-        self.form = SettingsForm(service, bridge, translator, self)
-        self.form.applied.connect(self.applied)
         self._picture = QLabel()
         self._picture.setObjectName("setupPicture")
         self._picture.setFixedSize(_PICTURE_PX, _PICTURE_PX)
@@ -94,8 +83,6 @@ class SetupGuide(QDialog):
             area.setWidgetResizable(True)
             area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
             self._pages.addWidget(area)
-        self.meter = LevelMeter(theme)
-        self.meter.setObjectName("setupMeter")
         self.skip = self._button("setupSkipButton", self.hide)
         self.back = self._button("setupBackButton", lambda: self.turn(-1))
         self.next = self._button("setupNextButton", lambda: self.turn(1))
@@ -105,17 +92,11 @@ class SetupGuide(QDialog):
         translator.bind(self.setAccessibleName, "setup.title")
         translator.bind(self._pages.setAccessibleName, "setup.title")
         translator.bind(self._progress.setAccessibleName, "setup.progress")
-        translator.bind(self.meter.setAccessibleName, "meter.name")
         translator.changed.connect(self._show)
         theme.changed.connect(self._show_picture)
-        self._timer = QTimer(self)
-        self._timer.setInterval(_METER_MS)
-        self._timer.timeout.connect(self._on_meter)
         self._show_picture()
         self.go_to(0)
-        if parent is not None:
-            # Last: under a parent with a style sheet, every widget would be styled as it is added.
-            self.setParent(parent, self.windowFlags())
+        self.adopt(parent, 84 * GRID_PX, 76 * GRID_PX)
 
     # --- pages ------------------------------------------------------------------------------------------
 
@@ -149,17 +130,9 @@ class SetupGuide(QDialog):
             self.form.search_servers()
         self.next.setFocus()
 
-    def showEvent(self, event: QShowEvent) -> None:
-        """Look devices and models up anew."""
-        super().showEvent(event)
-        self.form.show_all()
-        self.form.look_up()
-        self._timer.start()
-
     def hideEvent(self, event: QHideEvent) -> None:
         """Remember that the guide was seen."""
         super().hideEvent(event)
-        self._timer.stop()
         if not event.spontaneous():
             self._service.note_start()
             self.left.emit()
@@ -189,37 +162,35 @@ class SetupGuide(QDialog):
         page = QWidget()
         page.setObjectName(f"setupPage_{name}")
         column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, GRID_PX, GRID_PX)
+        column.setContentsMargins(0, 0, 0, GRID_PX)
         column.setSpacing(GRID_PX)
         if name == "room":
             column.addWidget(RoomPane(self._service, self._bridge, self._theme, self._translator))
         for setting, row in zip(STEPS[name], self.form.add(STEPS[name], page), strict=True):
             column.addWidget(row)
             if setting == "input_device":
-                column.addLayout(self._meter_row())
+                column.addLayout(self.meter_row())
         if name in ("sound", "voice"):
             column.addWidget(ListenButton(self._service, self._bridge, self._translator))
         if name == "persona":
             column.addWidget(PersonaPane(self._persona, self._bridge, self._translator))
         if name == "done":
-            for key in ("talk", "stop", "type", "menu", "again"):
-                tip = self._label(f"setupTip_{key}", "")
-                self._translator.bind(tip.setText, f"setup.done.{key}")
-                column.addWidget(tip)
+            column.addWidget(self._make_tips())
         column.addStretch(1)
         return page
 
-    def _meter_row(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(GRID_PX)
-        words = self._label("setupMeterText", "caption")
-        words.setWordWrap(False)
-        self._translator.bind(words.setText, "settings.meter")
-        row.addWidget(words)
-        row.addWidget(self.meter)
-        row.addWidget(self.form.devices_note, 1)
-        row.addStretch(1)
-        return row
+    def _make_tips(self) -> QFrame:
+        card = QFrame()
+        card.setObjectName("setupTips")
+        card.setProperty("isCard", True)
+        column = QVBoxLayout(card)
+        column.setContentsMargins(2 * GRID_PX, 2 * GRID_PX, 2 * GRID_PX, 2 * GRID_PX)
+        column.setSpacing(2 * GRID_PX)
+        for key in ("talk", "stop", "type", "menu", "again"):
+            tip = self._label(f"setupTip_{key}", "")
+            self._translator.bind(tip.setText, f"setup.done.{key}")
+            column.addWidget(tip)
+        return card
 
     def _label(self, name: str, role: str) -> QLabel:
         made = QLabel()
@@ -259,11 +230,7 @@ class SetupGuide(QDialog):
         column.addWidget(self._progress)
         column.addWidget(self._pages, 1)
         column.addLayout(bottom)
-        self.setMinimumSize(60 * GRID_PX, 60 * GRID_PX)
-        self.resize(84 * GRID_PX, 76 * GRID_PX)
-
-    def _on_meter(self) -> None:
-        self.meter.show_level(self._bridge.level_db(), self._bridge.clock.monotonic_s())
+        self.setMinimumSize(60 * GRID_PX, 52 * GRID_PX)
 
 
 def _ignore_argument(act: Callable[[], None], _: bool = False) -> None:
