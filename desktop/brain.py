@@ -93,8 +93,8 @@ class BrainFactory:
         return _USUAL_CUE[answered_in] if is_wanted else None
 
     def hotwords(self) -> tuple[str, ...]:
-        """Return words the recogniser is to expect."""
-        return self.persona.names[:1]
+        """Return words the recogniser is to expect: the name, in every language that has one of its own."""
+        return tuple(dict.fromkeys(self.persona.name.by_language.values()))
 
     def warm_messages(self) -> Sequence[ChatMessage]:
         """Return the prompt the offline model evaluates before the first turn."""

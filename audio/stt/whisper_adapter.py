@@ -17,7 +17,7 @@ from audio.stt.chunking import split_at_silences
 from audio.stt.guards import compression_ratio, find_flaw
 from audio.stt.rejection import reject, weakness
 from audio.stt.silence_cache import SilenceCache
-from audio.stt.text import join_texts
+from audio.stt.text import has_cjk, join_texts
 from audio.stt.transcription import MIN_VAD_FRACTION, SAMPLE_RATE_HZ, SURE_VAD_FRACTION, Transcription
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import InputError, PartFailed
@@ -218,8 +218,10 @@ class WhisperAdapter:
     ) -> Transcription:
         tokenizer, suppressed = self._tokenizer(language)
         audio_s = len(audio) / SAMPLE_RATE_HZ
+        # A name in the other script pulls the model into that language.
+        expected = [word for word in hotwords if has_cjk(word) == (language == "zh")]
         prompt = self._whisper.get_prompt(
-            tokenizer, [], without_timestamps=True, hotwords=", ".join(hotwords) if hotwords else None
+            tokenizer, [], without_timestamps=True, hotwords=", ".join(expected) if expected else None
         )
         base, per_s = (_TOKENS_BASE, _TOKENS_PER_S) if is_final else (_PARTIAL_TOKENS_BASE, _PARTIAL_TOKENS_PER_S)
         wanted = int(base + per_s * audio_s)
