@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +27,8 @@ from bench.room import Failed, Room
 from bench.rows import Row, markdown, share_row, table
 from bench.scorer import first_sound, is_sounding, reply_after, speech_level_db, yielding
 from bench.stimuli import BACKCHANNELS, MAKERS, Recordings, Stimulus, spoken, synthetic
+from bench.story import STORY
+from rigs.scripted_llm import Answer, ScriptedLlm
 from rigs.sound_rig import SoundRig, missing_tools
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -34,6 +36,9 @@ LANGUAGES = {"en": "English", "zh": "Chinese"}
 _ANSWER_WITHIN_S = 20.0
 _GOES_ON_WITHIN_S = 5.0
 _OWN_VOICE_S = 10.0
+KINDS = ("own-voice", "interruptions", "noises", "backchannels")
+ENDPOINT = "{llm}"
+"""Stands in the command for the address of an endpoint that tells a long story."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +70,18 @@ class AnyApp:
     """A run against one command."""
 
     def __init__(
-        self, command: Sequence[str], recordings: Recordings, tell: Teller, *, seed: int, echo_db: float | None
+        self,
+        command: Sequence[str],
+        recordings: Recordings,
+        tell: Teller,
+        *,
+        seed: int,
+        echo_db: float | None,
+        kinds: Sequence[str] = KINDS,
     ) -> None:
-        """Measure `command`; `echo_db` lets its microphone hear its loudspeaker."""
+        """Measure `command`; `echo_db` lets its microphone hear its loudspeaker. `kinds`: some of `KINDS`."""
         self._command = command
+        self._kinds = kinds
         self._recordings = recordings
         self._tell = tell
         self._seed = seed
@@ -105,10 +118,10 @@ class AnyApp:
             time.sleep(0.1)
 
     def _trials(self, room: Room, program: subprocess.Popen[bytes], trials: Trials) -> None:
-        if self._echo_db is not None:
+        if self._echo_db is not None and "own-voice" in self._kinds:
             with self._tell.trial("own voice"):
                 self._own_voice(room)
-        for number in range(trials.interruptions):
+        for number in range(trials.interruptions if "interruptions" in self._kinds else 0):
             for language in LANGUAGES:
                 names = self._recordings.utterances(language, shortest_s=1.2, longest_s=4.5)
                 stimulus = self._recordings.load(names[number % len(names)])
@@ -199,14 +212,14 @@ class AnyApp:
         found: list[tuple[str, Stimulus]] = []
         makers = [name for name in sorted(MAKERS) if name not in ("babble", "music")]
         real = self._recordings.noises()
-        for number in range(trials.disturbances):
+        for number in range(trials.disturbances if "noises" in self._kinds else 0):
             if number % 3 == 2:
                 noise = self._recordings.load(real[number // 3 % len(real)], longest_s=3.0)
                 found.append(("recorded noises", noise))
             else:
                 found.append(("synthetic noises", synthetic(makers[number % len(makers)], self._seed + number)))
         texts = [(name, text, language) for language, said in BACKCHANNELS.items() for name, text in said.items()]
-        for number in range(trials.backchannels):
+        for number in range(trials.backchannels if "backchannels" in self._kinds else 0):
             name, text, language = texts[number % len(texts)]
             found.append(("backchannels", spoken(text, language, name=name)))
         return found
@@ -302,8 +315,23 @@ def main(argv: Sequence[str]) -> int:
     if missing:
         sys.stderr.write(f"barge-in-bench: no virtual sound card: {', '.join(missing)} missing\n")
         return 3
+    kinds = KINDS if args.only is None else tuple(args.only.split(","))
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown:
+        sys.stderr.write(f"barge-in-bench: --only: no {unknown[0]}; there are {', '.join(KINDS)}\n")
+        return 2
     tell = Teller()
-    app = AnyApp(command, Recordings(folder=folder), tell, seed=args.seed, echo_db=args.echo_db)
+    story = Answer(text=STORY, first_token_s=0.1, tokens_per_s=50.0)
+    with ScriptedLlm(default=story) if ENDPOINT in args.app else nullcontext() as llm:
+        if llm is not None:
+            command = [part.replace(ENDPOINT, llm.url) for part in command]
+        app = AnyApp(command, Recordings(folder=folder), tell, seed=args.seed, echo_db=args.echo_db, kinds=kinds)
+        code = _measure(app, args, tell)
+    _publish(app, args, tell, command[0])
+    return code
+
+
+def _measure(app: AnyApp, args: argparse.Namespace, tell: Teller) -> int:
     code = 0
     try:
         app.run(QUICK if args.quick else FULL, ready_s=args.ready_s, keep=args.keep)
@@ -314,24 +342,33 @@ def main(argv: Sequence[str]) -> int:
         code = 3
         tell.failures.append(str(error))
         tell.say(f"ended early: {error}")
+    return code
+
+
+def _publish(app: AnyApp, args: argparse.Namespace, tell: Teller, program: str) -> None:
     rows = app.rows()
     sys.stdout.write(table(rows))
     for failure in tell.failures:
         sys.stdout.write(f"no figure: {failure}\n")
-    facts = {**machine(), "app": command[0], "seed": args.seed}
+    facts = {**machine(), "app": program, "seed": args.seed}
     if args.json is not None:
         stored = {"rows": [row.to_json() for row in rows], "machine": machine(), "failures": tell.failures}
         args.json.write_text(json.dumps(stored, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     if args.markdown is not None:
         args.markdown.write_text(markdown(rows, facts), encoding="utf-8")
-    return code
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="script/barge-in-bench", description="Measure how a program with a microphone and a loudspeaker yields."
     )
-    parser.add_argument("--app", required=True, metavar="COMMAND", help="the program, with its arguments")
+    parser.add_argument(
+        "--app",
+        required=True,
+        metavar="COMMAND",
+        help=f"the program, with its arguments; {ENDPOINT} in it becomes the URL of a model that tells a long story",
+    )
+    parser.add_argument("--only", metavar="KINDS", help=f"some of {', '.join(KINDS)}, comma-separated")
     parser.add_argument("--ready-s", type=float, default=20.0, metavar="S", help="how long it takes to listen (20)")
     parser.add_argument("--echo-db", type=float, metavar="DB", help="let its microphone hear its loudspeaker, ≤ 0")
     parser.add_argument("--quick", action="store_true", help="one or two trials of each kind")

@@ -91,7 +91,7 @@ class AttentionSection:
             self._set.tell.say(f"talk of others, {LANGUAGES[language]}, {min(count, len(names))} recordings")
             for name in names[:count]:
                 far = _across(recordings.load(name).samples, response, chance)
-                self._talk[language].append(self._judge(name, far, language, NAMES[language]))
+                self._talk[language].append(self._judge(name, far, NAMES["zh"][0]))
             requests = recordings.utterances(language, shortest_s=1.2, longest_s=4.5)
             for called in NAMES[language]:
                 key = (language, called)
@@ -100,17 +100,17 @@ class AttentionSection:
                     if number < count:
                         glue = "{name}, {text}" if language == "en" else "{name}，{text}"
                         said = self._say(glue.format(name=called, text=text), language, variant)
-                        self._asked[key].append(self._judge(text, said, language, NAMES[language]))
+                        self._asked[key].append(self._judge(text, said, called))
                 for number, name in enumerate(requests[:count]):
                     call = self._say(f"{called}!" if language == "en" else f"{called}！", language, number)
                     request = recordings.load(name).samples
                     gap = np.zeros(RATE_HZ // 5, np.float32)
                     sound = np.concatenate([_at_level(call, -24.0), gap, _at_level(request, -24.0)])
-                    self._spliced[key].append(self._judge(name, sound, language, NAMES[language]))
+                    self._spliced[key].append(self._judge(name, sound, called))
                 for number, (text, variant) in enumerate(product(_CALLS[language], range(len(_VARIANTS)))):
                     if number < count:
                         said = self._say(text.format(name=called), language, variant)
-                        self._woken[key].append(self._judge(text, said, language, NAMES[language]))
+                        self._woken[key].append(self._judge(text, said, called))
 
     def _say(self, text: str, language: str, variant: int) -> Samples:
         which = variant % len(_VARIANTS)
@@ -121,13 +121,13 @@ class AttentionSection:
             stimulus = spoken(text, language, pitch=_PITCHES[which], speed=140)
         return stimulus.samples
 
-    def _judge(self, name: str, sound: Samples, language: str, names: tuple[str, ...]) -> Judged:
+    def _judge(self, name: str, sound: Samples, called: str) -> Judged:
+        """Recognise and judge as a program would whose character is called so."""
         audio = np.pad(sound, (RATE_HZ // 4, RATE_HZ // 10))
-        result = self._whisper.transcribe(
-            audio, languages=tuple(LANGUAGES), hotwords=(NAMES["en"][0],), vad_fraction=0.9
-        )
+        names = tuple(dict.fromkeys((NAMES["en"][0], NAMES["zh"][0] if called in NAMES["en"] else called)))
+        result = self._whisper.transcribe(audio, languages=tuple(LANGUAGES), hotwords=names, vad_fraction=0.9)
         text = "" if reject(result, vad_fraction=0.9) else result.text
-        known = (*NAMES["en"], *_ALIASES, *NAMES["zh"])
+        known = (*names, *_ALIASES)
         found = {
             "always": _heed(text, AttentionSettings(names=known)),
             "addressed": _heed(text, AttentionSettings(window_s=WINDOW_S, names=known)),

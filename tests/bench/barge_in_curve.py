@@ -48,6 +48,11 @@ class Sound:
     samples: Samples
     onset_s: float
 
+    @property
+    def user_db(self) -> float:
+        """How loud the user of that room usually talks."""
+        return QUIET_DB if "quiet" in self.kind else LOUD_DB
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
@@ -93,7 +98,7 @@ def sounds(recordings: Recordings, *, each: int, seed: int) -> list[Sound]:
         texts = list(BACKCHANNELS[language].items())
         for number in range(each):
             name, text = texts[number % len(texts)]
-            stimulus = spoken(text, language, pitch=30 + 8 * number, name=name)
+            stimulus = spoken(text, language, pitch=20 + 7 * number % 75, name=name)
             found.append(_sound(f"backchannel {language}", stimulus, LOUD_DB))
     for maker in sorted(MAKERS):
         found += [_sound(maker, synthetic(maker, seed + number), None) for number in range(each)]
@@ -116,7 +121,7 @@ def _sound(kind: str, stimulus: Stimulus, level_db: float | None) -> Sound:
 def look(sound: Sound, sentences: Sequence[Samples], number: int, *, has_echo: bool) -> Seen:
     """Let the ears hear a sound while the character goes on talking; nothing is lowered or cut."""
     voice_db = 20 * float(np.log10(active_rms(np.concatenate(sentences), OUT_RATE_HZ)))
-    user_db = QUIET_DB if "quiet" in sound.kind else LOUD_DB
+    user_db = sound.user_db
     path = SoundPath(
         response=image_source_response(_PLACES[number % len(_PLACES)]),
         delay_s=0.03 + 0.05 * (number % 4),
@@ -150,6 +155,7 @@ def look(sound: Sound, sentences: Sequence[Samples], number: int, *, has_echo: b
 def judge(seen: Seen, config: BargeInConfig) -> tuple[float | None, float | None]:
     """Return when the voice is lowered and cut after the sound came, None for never."""
     barge_in = BargeIn(config, VadConfig(), gap_s=EarsConfig().endpoint.fragment_gap_s)
+    barge_in.user_db = seen.sound.user_db
     down_s: float | None = None
     for at_s, evidence in seen.windows:
         barge_in.window(evidence)

@@ -14,6 +14,7 @@ from bench.room import Failed, Room, Taken, Talk, finish
 from bench.rows import Budget, Row, share_row
 from bench.scorer import Heard, Yielding, first_sound, is_sounding, reply_after, speech_level_db, yielding
 from bench.stimuli import BACKCHANNELS, MAKERS, Stimulus, inner_pauses, spoken, synthetic
+from bench.story import STORY
 from rigs.program_rig import Program
 from rigs.scripted_llm import Answer, ScriptedLlm
 from rigs.sound_rig import SoundRig
@@ -26,20 +27,6 @@ TOKENS_PER_S = 50.0
 """A usual endpoint; see `SLOW_TOKENS_PER_S`."""
 SLOW_TOKENS_PER_S = 15.0
 PAUSE_S = 0.7
-_PLACES = ("harbour", "mountain village", "old library", "lighthouse", "railway station", "garden", "bakery", "island")
-_STORY = " ".join(
-    f"{opening} the people of the {_PLACES[(number + shift) % len(_PLACES)]} {rest}"
-    for number in range(25)
-    for shift, (opening, rest) in enumerate(
-        (
-            ("In the morning", "opened their windows and looked at the sea."),
-            ("After a while", "heard a strange sound from far away."),
-            ("Nobody knew why", "were so quiet on that day, and nobody asked."),
-            ("Later", "walked slowly down the road to the old bridge, where they waited."),
-            ("In the end", "went home again and told their children about it."),
-        )
-    )
-)
 
 
 @dataclass(slots=True)
@@ -82,7 +69,7 @@ class LiveSection:
         """Start the program and go through all trials."""
         if self._set.recordings is None:
             raise Failed("no recordings: set MYNAH_SPEECH to the folder that has manifest.jsonl")
-        story = Answer(text=_STORY, first_token_s=FIRST_TOKEN_S, tokens_per_s=TOKENS_PER_S)
+        story = Answer(text=STORY, first_token_s=FIRST_TOKEN_S, tokens_per_s=TOKENS_PER_S)
         folder = self._set.folder / self.name
         folder.mkdir()
         with SoundRig() as rig, ScriptedLlm(default=story) as llm:
@@ -108,7 +95,7 @@ class LiveSection:
             self._ask(room, talk, stimulus, "scripted")
         usual, slow = (
             self._llm.default,
-            Answer(text=_STORY, first_token_s=FIRST_TOKEN_S, tokens_per_s=SLOW_TOKENS_PER_S),
+            Answer(text=STORY, first_token_s=FIRST_TOKEN_S, tokens_per_s=SLOW_TOKENS_PER_S),
         )
         self._llm.default = slow
         for stimulus in self._utterances(max(1, plan.replies // 2), longest_s=4.5):

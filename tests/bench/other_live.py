@@ -204,9 +204,7 @@ class WindowSection:
                 "ms",
                 Budget(share=3.0),
             ),
-            _component(
-                "avatar: paint time a frame, p95 of frames", "software rendering", self._paint_p95_ms, "ms"
-            ),
+            _component("avatar: paint time a frame, p95 of frames", "software rendering", self._paint_p95_ms, "ms"),
             _component("xruns", minutes, self._xruns, "count", Budget(share=1.0)),
             _component("proportional set size", memory, highest, "MB", Budget(share=PSS_BUDGET_MB)),
             _component("growth of it after warm-up", f"{self._minutes:.1f} min", self._growth, "%", Budget(share=3.0)),

@@ -7,6 +7,7 @@ aloud, so that "7:45" and "seven forty five" are the same.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +33,8 @@ from orchestrator.clock import SystemClock
 FORMS = Path(__file__).resolve().parent.parent / "data" / "spoken_forms.yml"
 _TITLES = {"en": "English, Piper", "zh": "Chinese, espeak-ng"}
 _RATE_HZ = 16_000
+_CLOCK = re.compile(r"\d:\d\d")
+_DOTTED_CLOCK = re.compile(r"(?<=\d)\.(?=\d\d\b)")
 
 
 def read_as(text: str, language: str) -> list[str]:
@@ -81,6 +84,9 @@ class SpokenFormsSection:
         pcm = resample(np.asarray(spoken.pcm, np.float32), spoken.rate_hz, _RATE_HZ)
         padded = np.pad(pcm, _RATE_HZ // 4)
         text = whisper.transcribe(padded, languages=(language,), vad_fraction=0.9).text
+        if _CLOCK.search(written):
+            # The recogniser writes the time with a full stop as often as with a colon.
+            text = _DOTTED_CLOCK.sub(":", text)
         heard = read_as(text, language)
         wrong, total = min((distance(words, heard), len(words)) for words in wanted)
         self._errors[language].append((wrong, total))
