@@ -95,13 +95,9 @@ class WhisperAdapter:
 
     def _load(self, model_dir: Path, cpu_threads: int, compute_type: str, cache_dir: Path | None) -> None:
         # Imported here: it takes a second, which commands that recognise nothing need not wait for.
-        from faster_whisper import WhisperModel
-        from faster_whisper.tokenizer import Tokenizer
-        from faster_whisper.transcribe import get_suppressed_tokens
+        from audio.stt.whisper_model import Tokenizer, get_suppressed_tokens, load_model
 
-        self._whisper: Any = WhisperModel(
-            str(model_dir), device="cpu", compute_type=compute_type, cpu_threads=cpu_threads, local_files_only=True
-        )
+        self._whisper: Any = load_model(model_dir, cpu_threads=cpu_threads, compute_type=compute_type)
         self.is_multilingual: bool = self._whisper.model.is_multilingual
         self._tokenizer_class: Any = Tokenizer
         self._suppressed_of: Any = get_suppressed_tokens

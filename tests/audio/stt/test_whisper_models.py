@@ -213,7 +213,7 @@ def test_a_missing_model_is_one_clear_line(tmp_path: Path, models_dir: Path) -> 
         assert "\n" not in caught.value.message
 
 
-@pytest.mark.parametrize("broken", ["model.bin", "tokenizer.json", "config.json"])
+@pytest.mark.parametrize("broken", ["model.bin", "vocabulary.txt", "config.json"])
 def test_a_broken_model_is_one_clear_line(broken: str, tmp_path: Path, models_dir: Path) -> None:
     for file in (models_dir / "whisper-tiny.en").iterdir():
         (tmp_path / file.name).symlink_to(file)
@@ -224,6 +224,16 @@ def test_a_broken_model_is_one_clear_line(broken: str, tmp_path: Path, models_di
     assert caught.value.code == "model_broken"
     assert str(tmp_path) in caught.value.message
     assert "\n" not in caught.value.message
+
+
+def test_a_tokenizer_that_is_not_needed_may_be_broken(tmp_path: Path, models_dir: Path, recordings: list[Any]) -> None:
+    for file in (models_dir / "whisper-tiny.en").iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    (tmp_path / "tokenizer.json").unlink()
+    (tmp_path / "tokenizer.json").write_bytes(b"\x00not what it should be")
+    audio = next(item for item in recordings if item.id == "en_az_weather").audio
+    model = WhisperAdapter(tmp_path, clock=SystemClock(), cpu_threads=1)
+    assert _words(model.transcribe(audio, languages=("en",)).text) == _words("What's the weather like?")
 
 
 def test_a_model_in_a_folder_with_chinese_and_spaces(tmp_path: Path, models_dir: Path, recordings: list[Any]) -> None:
