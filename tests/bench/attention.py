@@ -92,7 +92,7 @@ class AttentionSection:
             for name in names[:count]:
                 far = _across(recordings.load(name).samples, response, chance)
                 self._talk[language].append(self._judge(name, far, NAMES["zh"][0]))
-            requests = recordings.utterances(language, shortest_s=1.2, longest_s=4.5)
+            requests = recordings.utterances(language, shortest_s=1.2, longest_s=7.0)
             for called in NAMES[language]:
                 key = (language, called)
                 self._set.tell.say(f"calls by name, {LANGUAGES[language]}, {called}")
