@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton, QSizePolicy
 
 from desktop.ui import icons
 from desktop.ui.i18n import Translator
-from desktop.ui.theme import GRID_PX, Theme
+from desktop.ui.theme import GRID_PX, Theme, px
 
 _NARROW_PX = 80 * GRID_PX
+_FIELD_FRAME_PX = 5 * GRID_PX
 
 
 def make_button(name: str, *, is_icon: bool = False) -> QPushButton:
@@ -19,7 +20,7 @@ def make_button(name: str, *, is_icon: bool = False) -> QPushButton:
     made.setObjectName(name)
     made.setProperty("isIcon", is_icon)
     made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-    made.setIconSize(QSize(20, 20))
+    made.setIconSize(icons.square(20))
     made.setCursor(Qt.CursorShape.PointingHandCursor)
     return made
 
@@ -82,7 +83,7 @@ class ControlBar(QFrame):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Leave room for the text field: a narrow bar shows the talk button as its icon alone."""
         super().resizeEvent(event)
-        is_narrow = self.width() < _NARROW_PX
+        is_narrow = self.width() < px(_NARROW_PX)
         if is_narrow != self._is_narrow:
             self._is_narrow = is_narrow
             self._refresh()
@@ -127,6 +128,10 @@ class ControlBar(QFrame):
             button.setToolTip(words)
             colour = palette.on_primary if is_muted else palette.ink
             button.setIcon(icons.icon(shown[is_muted], colour, pressed=colour))
+        # The placeholder says what the field is for: it is always seen whole.
+        self.field.ensurePolished()
+        words_px = self.field.fontMetrics().horizontalAdvance(self.field.placeholderText())
+        self.field.setMinimumWidth(words_px + _FIELD_FRAME_PX)
         self.talk.setText("" if self._is_narrow else self._translator.text("talk.text"))
         self.send.setIcon(icons.icon("send", palette.on_primary))
         self.talk.setIcon(icons.icon("talk", palette.ink))

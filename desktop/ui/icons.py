@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from PySide6.QtCore import QByteArray, QRectF, Qt
+from PySide6.QtCore import QByteArray, QRectF, QSize, Qt
 from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
 from desktop import paths
+from desktop.ui.theme import px
 
 _DRAWN_IN = "#000000"
 
 
-@lru_cache(maxsize=256)
 def pixmap(name: str, colour: str, size_px: int, ratio: float = 1.0) -> QPixmap:
-    """Return the icon `name` in `colour`, `size_px` device-independent pixels wide."""
+    """Return the icon `name` in `colour`, `size_px` device-independent pixels wide at letters of normal size."""
+    return _drawn(name, colour, px(size_px), ratio)
+
+
+def square(size_px: int) -> QSize:
+    """Return the size of an icon that is `size_px` wide at letters of normal size."""
+    return QSize(px(size_px), px(size_px))
+
+
+@lru_cache(maxsize=256)
+def _drawn(name: str, colour: str, size_px: int, ratio: float) -> QPixmap:
     source = (paths.assets() / "icons" / f"{name}.svg").read_text(encoding="utf-8").replace(_DRAWN_IN, colour)
     made = QPixmap(round(size_px * ratio), round(size_px * ratio))
     made.fill(Qt.GlobalColor.transparent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +35,14 @@ from desktop.ui.controls import ControlBar, make_button
 from desktop.ui.devices import DeviceSigns
 from desktop.ui.dump import dump_widgets
 from desktop.ui.flow_editor.in_window import FlowEditorInWindow
-from desktop.ui.frames import FrameTicker, StallStats, StallWatch
+from desktop.ui.frames import StallStats, StallWatch
 from desktop.ui.i18n import Translator
 from desktop.ui.menu import WindowMenu
 from desktop.ui.microphone import MicrophoneSign
 from desktop.ui.notices import NoticeBar
 from desktop.ui.panel_style import dress_application
 from desktop.ui.preferences import WindowSettings
+from desktop.ui.stage_frames import StageFrames
 from desktop.ui.state_line import StateLine
 from desktop.ui.subtitles.widget import SubtitleWidget
 from desktop.ui.theme import GRID_PX, Theme, font_scale, install_font, set_font_scale, stylesheet
@@ -94,7 +96,6 @@ class MainWindow(QMainWindow):
         self.translator = Translator(settings.language, self)
         self._is_talk_key_down = False
         self._metered_at_s = 0.0
-        self._avatar_due_s = 0.0
         self._persona_name: str | None = None
         reduced = self._is_motion_reduced
         self.avatar = AvatarWidget(bridge, pack, self.theme, is_motion_reduced=reduced)
@@ -111,7 +112,9 @@ class MainWindow(QMainWindow):
         )
         self._app_name = QLabel()
         self._app_name.setObjectName("appName")
-        self._ticker = FrameTicker(bridge.clock, self._on_frame, self._frame_interval_s, self)
+        self._frames = StageFrames(
+            bridge, self.avatar, self.subtitles, self, on_frame=self._on_frame, longest_s=self._longest_wait_s
+        )
         self.watch = StallWatch(bridge.clock, self)
         self._lay_out()
         self._connect()
@@ -246,7 +249,7 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(pane)
         pane.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         pane.setFocus()
-        self.setMinimumSize(64 * GRID_PX, 68 * GRID_PX)
+        self.setMinimumSize(56 * GRID_PX, 56 * GRID_PX)
         self.resize(95 * GRID_PX, 92 * GRID_PX)
 
     def _make_words_pane(self) -> QWidget:
@@ -254,7 +257,7 @@ class MainWindow(QMainWindow):
         made = _WordsPane()
         made.setObjectName("wordsPane")
         made.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
-        made.setMinimumHeight(20 * GRID_PX)
+        made.setMinimumHeight(14 * GRID_PX)
         words = QVBoxLayout(made)
         words.setContentsMargins(0, 0, 0, 0)
         words.setSpacing(GRID_PX)
@@ -267,8 +270,6 @@ class MainWindow(QMainWindow):
         bridge.state_changed.connect(self._on_state_changed)
         bridge.notice_raised.connect(self.notices.raise_notice)
         bridge.command_refused.connect(self._on_command_refused)
-        for signal in (bridge.state_changed, bridge.speech_started, bridge.speech_stopped, bridge.user_text_changed):
-            signal.connect(self._on_news)
         self.controls.text_sent.connect(self._on_text_sent)
         self.controls.stop_pressed.connect(self._on_stop_pressed)
         self.controls.talk_changed.connect(self._on_talk_changed)
@@ -319,18 +320,10 @@ class MainWindow(QMainWindow):
         code = "not_ready" if is_early else "refused"
         self.notices.raise_notice(NoticeView(code=code, text="", severity="info" if is_early else "warning"))
 
-    def _on_news(self, view: object) -> None:
-        self._avatar_due_s = 0.0
-        self._ticker.hurry()
-
     # --- frames ----------------------------------------------------------------------------------------
 
     def _on_frame(self, now_s: float) -> None:
-        if now_s >= self._avatar_due_s:
-            # Frames come a little early or late; half a frame's grace keeps the rhythm.
-            self._avatar_due_s = now_s + self.avatar.frame_interval_s(now_s) - 1 / 120
-            self.avatar.update()
-        self.subtitles.tick(now_s)
+        self._frames.paint(now_s)
         if now_s - self._metered_at_s >= _METER_S:
             self._metered_at_s = now_s
             self._devices.meter(now_s)
@@ -340,11 +333,8 @@ class MainWindow(QMainWindow):
         """Bring the microphone's sign to this moment; frames do it while the window is shown."""
         self._devices.meter(now_s)
 
-    def _frame_interval_s(self, now_s: float) -> float:
-        wait_s = self.avatar.frame_interval_s(now_s)
-        if self.subtitles.is_busy():
-            wait_s = min(wait_s, 1 / 60)
-        return min(wait_s, _METER_S) if self.microphone.state == "open" else wait_s
+    def _longest_wait_s(self) -> float:
+        return _METER_S if self.microphone.state == "open" else math.inf
 
     # --- what the user does ----------------------------------------------------------------------------
 
@@ -446,9 +436,9 @@ class MainWindow(QMainWindow):
             self.hold_talk(False)
         if event.type() == QEvent.Type.WindowStateChange and self.isVisible():
             if self.isMinimized():
-                self._ticker.stop()
+                self._frames.stop()
             else:
-                self._ticker.start()
+                self._frames.start()
         super().changeEvent(event)
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
@@ -459,12 +449,12 @@ class MainWindow(QMainWindow):
     def showEvent(self, event: QShowEvent) -> None:
         """Begin to paint frames."""
         super().showEvent(event)
-        self._ticker.start()
+        self._frames.start()
         self.watch.start()
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Paint nothing while hidden."""
-        self._ticker.stop()
+        self._frames.stop()
         self.watch.stop()
         super().hideEvent(event)
 

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel
 from desktop.ui import icons
 from desktop.ui.avatar.pose import STATES
 from desktop.ui.i18n import Translator
-from desktop.ui.theme import GRID_PX, TYPE, Palette, Theme, font
+from desktop.ui.theme import GRID_PX, TYPE, Palette, Theme, font, px
 from orchestrator.contracts.views import StateView
 
 _WIDEST_PX = 50 * GRID_PX
@@ -59,7 +59,7 @@ class StateLine(QFrame):
             detail = self._translator.text(key) if self._translator.has(key) else self._detail
             words = f"{words} · {detail}"
         metrics = QFontMetrics(font(TYPE.state_px, is_bold=True))
-        self._text.setText(metrics.elidedText(words, Qt.TextElideMode.ElideRight, _WIDEST_PX))
+        self._text.setText(metrics.elidedText(words, Qt.TextElideMode.ElideRight, px(_WIDEST_PX)))
         self.setToolTip(words)
         self.setAccessibleDescription(words)
         self._icon.setAccessibleName(words)

@@ -7,8 +7,13 @@ from dataclasses import dataclass
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication
 
+from desktop import paths
+
 GRID_PX = 8
 """Distances and sizes are multiples of this."""
+
+RADIUS_PX = 8
+"""How round the corners of controls and lists in panels are; cards have half as much more."""
 
 THEMES = ("system", "light", "dark")
 
@@ -135,6 +140,11 @@ def font_scale() -> float:
     return TYPE.scale
 
 
+def px(size: float) -> int:
+    """Return `size`, drawn for letters of normal size, at the scale of letters that was set."""
+    return round(size * TYPE.scale)
+
+
 def contrast(one: str, other: str) -> float:
     """Return the contrast ratio of two colours, 1 to 21, by the WCAG 2 formula."""
 
@@ -216,6 +226,12 @@ class Theme(QObject):
         self._apply()
 
 
+def sign(name: str, p: Palette, *, is_on_primary: bool = False) -> str:
+    """Return the file of a small sign in the ink of `p`, or in the ink of its filled controls."""
+    ground = "dark" if p.is_dark is not is_on_primary else "light"
+    return (paths.assets() / "icons" / f"{name}_on_{ground}.svg").as_posix()
+
+
 def stylesheet(p: Palette) -> str:
     """Return the style of the window's standard controls."""
     return f"""
@@ -239,22 +255,30 @@ def stylesheet(p: Palette) -> str:
         selection-color: {p.on_primary}; placeholder-text-color: {p.muted}; }}
     QLineEdit:focus {{ border: 2px solid {p.primary}; padding: 0 15px; }}
     QPushButton {{
-        background: {p.raised}; border: 1px solid transparent; border-radius: 16px;
-        min-height: 38px; padding: 0 16px; font-weight: 600; }}
-    QPushButton:hover {{ border: 1px solid {p.outline}; }}
-    QPushButton:focus {{ border: 2px solid {p.primary}; }}
+        background: {p.raised}; border: 2px solid transparent; border-radius: 16px;
+        min-height: 36px; padding: 0 15px; font-weight: 600; }}
+    QPushButton:hover {{ border-color: {p.outline}; }}
+    QPushButton:focus {{ border-color: {p.primary}; }}
     QPushButton:pressed, QPushButton:checked {{ background: {p.primary}; color: {p.on_primary}; }}
     QPushButton:disabled {{ color: {p.muted}; }}
-    QPushButton#stopButton {{ background: transparent; border: 2px solid {p.danger}; color: {p.danger}; }}
-    QPushButton#stopButton:focus {{ border: 2px solid {p.primary}; background: {p.raised}; }}
+    QPushButton#stopButton {{ background: transparent; border-color: {p.danger}; color: {p.danger}; }}
+    QPushButton#stopButton:focus {{ border-color: {p.primary}; background: {p.raised}; }}
     QPushButton#stopButton:pressed {{ background: {p.danger}; color: {p.background}; }}
     QPushButton#sendButton {{ background: {p.primary}; color: {p.on_primary}; padding: 0; }}
     QPushButton#sendButton:focus {{ border: 3px solid {p.highlight}; }}
-    QPushButton[isIcon="true"] {{ padding: 0; min-width: 38px; max-width: 38px; }}
+    QPushButton[isIcon="true"] {{ padding: 0; min-width: {px(36)}px; max-width: {px(36)}px; min-height: {px(36)}px; }}
     QPushButton[isFlat="true"] {{ background: transparent; }}
     QPushButton::menu-indicator {{ image: none; width: 0; }}
     QMenu {{ background: {p.surface}; border: 1px solid {p.outline}; padding: 8px; }}
     QMenu::item {{ padding: 6px 24px 6px 24px; border-radius: 8px; }}
     QMenu::item:selected {{ background: {p.primary}; color: {p.on_primary}; }}
+    QMenu::item:disabled {{ color: {p.muted}; }}
+    QMenu::indicator {{ width: {px(16)}px; height: {px(16)}px; margin-left: 4px; }}
+    QMenu::indicator:checked {{ image: url("{sign("check", p)}"); }}
+    QMenu::indicator:checked:selected {{ image: url("{sign("check", p, is_on_primary=True)}"); }}
+    QMenu::right-arrow {{ image: url("{sign("right", p)}"); width: {px(12)}px; height: {px(12)}px; margin-right: 4px; }}
+    QMenu::right-arrow:selected {{
+        image: url("{sign("right", p, is_on_primary=True)}");
+        width: {px(12)}px; height: {px(12)}px; margin-right: 4px; }}
     QMenu::separator {{ height: 1px; background: {p.line}; margin: 8px; }}
     """

@@ -71,7 +71,7 @@ class AvatarWidget(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent, not is_floating)
         self._is_floating = is_floating
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self.setMinimumSize(*((96, 96) if is_floating else (240, 200)))
+        self.setMinimumSize(*((96, 96) if is_floating else (200, 136)))
         self._bridge = bridge
         self._theme = theme
         self._painter = AvatarPainter(pack)

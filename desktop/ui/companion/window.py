@@ -25,11 +25,11 @@ from desktop.ui.avatar.pack import AvatarPack
 from desktop.ui.avatar.widget import AvatarWidget
 from desktop.ui.companion.placement import Rect, clamped, default_place
 from desktop.ui.controls import make_button
-from desktop.ui.frames import FrameTicker
 from desktop.ui.i18n import Translator
 from desktop.ui.microphone import MicrophoneSign
+from desktop.ui.stage_frames import StageFrames
 from desktop.ui.subtitles.widget import SubtitleWidget
-from desktop.ui.theme import GRID_PX, Theme, font_scale, stylesheet
+from desktop.ui.theme import GRID_PX, Theme, px, stylesheet
 
 _STEP_PX = 5 * GRID_PX
 _BUBBLE_PX = 14 * GRID_PX
@@ -43,7 +43,7 @@ class _Grip(QSizeGrip):
     def __init__(self, parent: QWidget, theme: Theme) -> None:
         super().__init__(parent)
         self.setObjectName("companionGrip")
-        self.setFixedSize(2 * GRID_PX, 2 * GRID_PX)
+        self.setFixedSize(3 * GRID_PX, 3 * GRID_PX)
         self._theme = theme
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -53,7 +53,7 @@ class _Grip(QSizeGrip):
         for colour, width in ((self._theme.palette.surface, 4.0), (self._theme.palette.ink, 1.5)):
             painter.setPen(QPen(QColor(colour), width, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
             for step in (4, 8, 12):
-                painter.drawLine(QPoint(14, 14 - step), QPoint(14 - step, 14))
+                painter.drawLine(QPoint(20, 20 - step), QPoint(20 - step, 20))
         painter.end()
 
 
@@ -100,7 +100,6 @@ class CompanionWindow(QWidget):
         self._grabbed: QPoint | None = None
         self._is_click_through = False
         self._metered_at_s = 0.0
-        self._avatar_due_s = 0.0
         self.setWindowFlags(Qt.WindowType.FramelessWindowHint | Qt.WindowType.WindowStaysOnTopHint | Qt.WindowType.Tool)
         self.setAttribute(Qt.WidgetAttribute.WA_TranslucentBackground)
         self.setAttribute(Qt.WidgetAttribute.WA_QuitOnClose, False)
@@ -109,7 +108,7 @@ class CompanionWindow(QWidget):
         self.subtitles = SubtitleWidget(
             bridge, theme, translator, is_motion_reduced=is_motion_reduced, is_floating=True
         )
-        self.subtitles.set_size(round(_SUBTITLE_PX * font_scale()))
+        self.subtitles.set_size(px(_SUBTITLE_PX))
         self.microphone = MicrophoneSign(theme, translator, is_compact=True)
         self.microphone.setObjectName("companionMicrophone")
         self.mute = make_button("companionMuteButton", is_icon=True)
@@ -118,14 +117,16 @@ class CompanionWindow(QWidget):
         self.back = make_button("companionBackButton", is_icon=True)
         self.bubble = QFrame()
         self.bubble.setObjectName("companionBubble")
-        self.bubble.setFixedHeight(_BUBBLE_PX)
+        self.bubble.setFixedHeight(px(_BUBBLE_PX))
         self.menu = QMenu(self)
         self.menu.setObjectName("companionMenu")
         self.click_through_action = self._add_actions()
         self._grip = _Grip(self, theme)
         self._lay_out()
         self._connect()
-        self._ticker = FrameTicker(bridge.clock, self._on_frame, self._frame_interval_s, self)
+        self._frames = StageFrames(
+            bridge, self.avatar, self.subtitles, self, on_frame=self._on_frame, longest_s=lambda: _METER_S
+        )
         self._refresh()
         self.setMinimumSize(QSize(200, 240))
 
@@ -151,12 +152,10 @@ class CompanionWindow(QWidget):
         column.addWidget(self._row)
 
     def _connect(self) -> None:
-        bridge, translator = self._bridge, self._translator
+        translator = self._translator
         self.mute.clicked.connect(self.mute_asked)
         self.stop.clicked.connect(lambda _=False: self.stop_asked.emit())
         self.back.clicked.connect(lambda _=False: self.back_asked.emit())
-        for signal in (bridge.state_changed, bridge.speech_started, bridge.speech_stopped, bridge.user_text_changed):
-            signal.connect(self._on_news)
         bind = translator.bind
         bind(self.setWindowTitle, "companion.title")
         bind(self.setAccessibleName, "companion.name")
@@ -244,20 +243,9 @@ class CompanionWindow(QWidget):
 
     # --- frames ----------------------------------------------------------------------------------------
 
-    def _on_news(self, view: object) -> None:
-        self._avatar_due_s = 0.0
-        self._ticker.hurry()
-
     def _on_frame(self, now_s: float) -> None:
-        if now_s >= self._avatar_due_s:
-            self._avatar_due_s = now_s + self.avatar.frame_interval_s(now_s) - 1 / 120
-            self.avatar.update()
-        self.subtitles.tick(now_s)
+        self._frames.paint(now_s)
         self.bubble.setVisible(bool(self.subtitles.model.blocks))
-
-    def _frame_interval_s(self, now_s: float) -> float:
-        wait_s = min(self.avatar.frame_interval_s(now_s), _METER_S)
-        return min(wait_s, 1 / 60) if self.subtitles.is_busy() else wait_s
 
     # --- what the user does ----------------------------------------------------------------------------
 
@@ -321,11 +309,11 @@ class CompanionWindow(QWidget):
         super().showEvent(event)
         self.setFocus(Qt.FocusReason.OtherFocusReason)
         self.bubble.setVisible(bool(self.subtitles.model.blocks))
-        self._ticker.start()
+        self._frames.start()
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Paint nothing while hidden."""
-        self._ticker.stop()
+        self._frames.stop()
         super().hideEvent(event)
 
     def closeEvent(self, event: QCloseEvent) -> None:
@@ -343,7 +331,7 @@ class CompanionWindow(QWidget):
                 background: {p.surface}; border: 1px solid {p.outline}; border-radius: 16px; }}
             QFrame#companionMicrophone {{ background: transparent; border: 0; }}
             QFrame#companionControls QPushButton {{
-                min-height: 30px; min-width: 30px; max-width: 30px; border-radius: 15px; }}
+                min-height: {px(28)}px; min-width: {px(28)}px; max-width: {px(28)}px; border-radius: 16px; }}
             """
         )
         is_muted = self.microphone.state == "muted"

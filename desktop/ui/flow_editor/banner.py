@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QFrame, QLabel, QPushButton, QSizePolicy
 
 from desktop.ui.i18n import Translator
 from desktop.ui.theme import GRID_PX
+
+_NARROW_PX = 45 * GRID_PX
 
 Act = tuple[str, Callable[[], None]]
 """A text key and what the button does."""
@@ -29,7 +32,7 @@ class Banner(QFrame):
         self.words.setWordWrap(True)
         self.words.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self.buttons = (QPushButton(), QPushButton())
-        row = QHBoxLayout(self)
+        row = self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
         row.setContentsMargins(GRID_PX, GRID_PX // 2, GRID_PX, GRID_PX // 2)
         row.setSpacing(GRID_PX // 2)
         row.addWidget(self.words, 1)
@@ -39,6 +42,13 @@ class Banner(QFrame):
             row.addWidget(button)
         translator.changed.connect(self._fill)
         self.hide()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put the buttons below where there is no room beside the words."""
+        super().resizeEvent(event)
+        is_narrow = self.width() < _NARROW_PX
+        directions = QBoxLayout.Direction
+        self._row.setDirection(directions.TopToBottom if is_narrow else directions.LeftToRight)
 
     @property
     def key(self) -> str | None:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QShowEvent
-from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QDockWidget
 
 from desktop.flow_folders import FlowFolders
-from desktop.ui import icons
-from desktop.ui.flow_editor.style import ICON_PX, editor_stylesheet, tool_button
+from desktop.ui.dock_title import DockTitle
 from desktop.ui.i18n import Translator
 from desktop.ui.theme import GRID_PX, Theme
 
@@ -44,21 +43,15 @@ class FlowEditorDock(QDockWidget):
         self._translator = translator
         self._make_try_out = make_try_out
         self._place: Mapping[str, object] = {}
+        self._file = ""
         self._running: tuple[str | None, str | None] = (None, None)
         self.panel: FlowEditorPanel | None = None
         self.setAllowedAreas(Qt.DockWidgetArea.LeftDockWidgetArea | Qt.DockWidgetArea.RightDockWidgetArea)
         translator.bind(self.setWindowTitle, "flows.title")
         translator.bind(self.setAccessibleName, "flows.title")
-        self._title = QLabel()
-        self._title.setObjectName("flowDockTitle")
-        self._float = tool_button("flowDockFloat", "flows.float", translator)
-        self._close = tool_button("flowDockClose", "flows.close", translator)
-        self.setTitleBarWidget(self._make_title_bar())
-        self._float.clicked.connect(lambda: self.setFloating(not self.isFloating()))
-        self._close.clicked.connect(self.close)
-        theme.changed.connect(self._restyle)
-        translator.changed.connect(lambda: self._show_title(""))
-        self._restyle()
+        self._title = DockTitle(self, "flowDock", "flows", theme, translator)
+        self.setTitleBarWidget(self._title)
+        translator.changed.connect(lambda: self._show_title(self._file))
         self._show_title("")
         self.hide()
 
@@ -115,23 +108,7 @@ class FlowEditorDock(QDockWidget):
         else:
             super().keyPressEvent(event)
 
-    def _make_title_bar(self) -> QWidget:
-        bar = QWidget()
-        bar.setObjectName("flowTitleBar")
-        bar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        row = QHBoxLayout(bar)
-        row.setContentsMargins(2 * GRID_PX, GRID_PX // 2, GRID_PX, GRID_PX // 2)
-        row.addWidget(self._title, 1)
-        row.addWidget(self._float)
-        row.addWidget(self._close)
-        return bar
-
     def _show_title(self, file: str) -> None:
+        self._file = file
         title = self._translator.text("flows.title")
-        self._title.setText(f"{title} — {file}" if file else title)
-
-    def _restyle(self) -> None:
-        p = self._theme.palette
-        self.titleBarWidget().setStyleSheet(editor_stylesheet(p))
-        self._close.setIcon(icons.icon("close", p.ink, size_px=ICON_PX))
-        self._float.setIcon(icons.icon("flow_copy", p.ink, size_px=ICON_PX))
+        self._title.show_title(f"{title} — {file}" if file else title)

@@ -9,10 +9,11 @@ from PySide6.QtWidgets import QTreeWidget, QTreeWidgetItem
 
 from desktop.flow_files import FlowFile
 from desktop.ui import icons
+from desktop.ui.empty_hint import EmptyHint
 from desktop.ui.flow_editor.outline import Outline
-from desktop.ui.flow_editor.style import ICON_PX
 from desktop.ui.i18n import Translator
 from desktop.ui.theme import Theme
+from desktop.ui.tool_buttons import ICON_PX
 
 _ROLE = Qt.ItemDataRole.UserRole
 
@@ -34,6 +35,7 @@ class FileList(QTreeWidget):
         self.setHeaderHidden(True)
         self.setIndentation(12)
         self.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.setIconSize(icons.square(ICON_PX))
         translator.bind(self.setAccessibleName, "flows.files")
         self.itemClicked.connect(self._on_item_chosen)
         self.itemActivated.connect(self._on_item_chosen)
@@ -72,7 +74,7 @@ class FileList(QTreeWidget):
                 icon.addPixmap(icons.pixmap(name, p.on_primary, ICON_PX, 2.0), icon.Mode.Selected)
                 item.setIcon(0, icon)
                 item.setData(0, _ROLE, (layer, file.name))
-                item.setToolTip(0, text(f"flows.kind.{file.kind}", name=file.name))
+                item.setToolTip(0, f"{item.text(0)}\n{text(f'flows.kind.{file.kind}', name=file.name)}")
                 group.addChild(item)
                 if (layer, file.name) == self._current:
                     self.setCurrentItem(item)
@@ -97,6 +99,7 @@ class OutlineList(QTreeWidget):
         self.setHeaderHidden(True)
         self.setIndentation(12)
         translator.bind(self.setAccessibleName, "flows.outline")
+        self._empty = EmptyHint(self, "flows.outline.empty", translator)
         self.itemClicked.connect(self._on_item_chosen)
         self.itemActivated.connect(self._on_item_chosen)
         translator.changed.connect(self._fill)
@@ -120,10 +123,12 @@ class OutlineList(QTreeWidget):
                     parent = groups[entry.kind] = QTreeWidgetItem(
                         [self._translator.text(f"flows.section.{entry.kind}")]
                     )
+                    parent.setToolTip(0, parent.text(0))
                     parent.setData(0, _ROLE, entry.line)
                     self.addTopLevelItem(parent)
                     parent.setExpanded(entry.kind in ("flows", "rails"))
             item = QTreeWidgetItem([entry.id])
+            item.setToolTip(0, entry.id)
             item.setData(0, _ROLE, entry.line)
             if parent is not None:
                 parent.addChild(item)

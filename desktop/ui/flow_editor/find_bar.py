@@ -9,9 +9,9 @@ from PySide6.QtGui import QKeyEvent, QTextCursor
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QLineEdit, QPlainTextEdit, QPushButton, QToolButton
 
 from desktop.ui import icons
-from desktop.ui.flow_editor.style import ICON_PX, tool_button
 from desktop.ui.i18n import Translator
 from desktop.ui.theme import GRID_PX, Theme
+from desktop.ui.tool_buttons import ICON_PX, tool_button
 
 
 class FindBar(QFrame):

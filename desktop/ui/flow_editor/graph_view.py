@@ -20,14 +20,17 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsScene, QGraphicsView, QStyleOptionGraphicsItem, QWidget
 
+from desktop.ui.empty_hint import EmptyHint
 from desktop.ui.flow_editor.layering import Layout, lay_out
 from desktop.ui.flow_editor.outline import Graph, GraphEdge, GraphNode
 from desktop.ui.i18n import Translator
-from desktop.ui.theme import GRID_PX, TYPE, Palette, Theme, font
+from desktop.ui.theme import GRID_PX, Palette, Theme, font, font_scale
 
 _WIDTH, _HEIGHT = 22 * GRID_PX, 6 * GRID_PX
 _GAP_X, _GAP_Y = 4 * GRID_PX, 5 * GRID_PX
 _ARROW_PX = 7.0
+_LETTERS_PX = 13
+"""In the picture's own measure: larger letters enlarge the whole picture."""
 _LEAST, _MOST = 0.3, 2.0
 _KINDS = ("start", "collect", "action", "set_slots", "call", "end", "user", "event", "bot", "say", "do", "set", "if",
           "branch", "extract", "stop")  # fmt: skip
@@ -72,7 +75,7 @@ class StepItem(QGraphicsItem):
 
     @staticmethod
     def _write(painter: QPainter, room: QRectF, text: str, colour: str, *, is_bold: bool, is_top: bool) -> None:
-        chosen = font(TYPE.caption_px, is_bold=is_bold)
+        chosen = font(_LETTERS_PX, is_bold=is_bold)
         painter.setFont(chosen)
         painter.setPen(QColor(colour))
         fitted = QFontMetricsF(chosen).elidedText(text, Qt.TextElideMode.ElideRight, room.width())
@@ -122,7 +125,7 @@ class LinkItem(QGraphicsItem):
         return QPolygonF([turned.map(point) + tip for point in line])
 
     def _write(self, painter: QPainter, p: Palette) -> None:
-        chosen = font(TYPE.caption_px - 2)
+        chosen = font(_LETTERS_PX - 1)
         metrics = QFontMetricsF(chosen)
         text = metrics.elidedText(self._label, Qt.TextElideMode.ElideRight, 110)
         middle = self._path.pointAtPercent(0.5)
@@ -155,6 +158,7 @@ class GraphView(QGraphicsView):
         self.setRenderHint(QPainter.RenderHint.Antialiasing)
         self.setDragMode(QGraphicsView.DragMode.ScrollHandDrag)
         self.setTransformationAnchor(QGraphicsView.ViewportAnchor.AnchorUnderMouse)
+        self._empty = EmptyHint(self, "flows.graph.empty", translator)
         translator.bind(self.setAccessibleName, "flows.graph")
         theme.changed.connect(self._redraw)
         translator.changed.connect(self._redraw)
@@ -203,7 +207,7 @@ class GraphView(QGraphicsView):
         room = self.viewport().rect()
         if bounds.isEmpty() or room.isEmpty():
             return
-        scale = min(1.0, room.width() / bounds.width(), max(room.height() / bounds.height(), 0.5))
+        scale = min(font_scale(), room.width() / bounds.width(), max(room.height() / bounds.height(), 0.5))
         self.resetTransform()
         self.scale(max(scale, _LEAST), max(scale, _LEAST))
         self.centerOn(bounds.center().x(), bounds.top())
@@ -225,6 +229,7 @@ class GraphView(QGraphicsView):
         self.scene().clear()
         self._items = {}
         graph = self._graph
+        self._empty.setVisible(graph is None or not graph.nodes)
         if graph is None or not graph.nodes:
             return
         layout = lay_out(graph)

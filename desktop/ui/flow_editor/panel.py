@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QWidget
 
 from desktop.flow_files import FileText, FlowFile, FlowFiles, Saved
@@ -164,6 +164,11 @@ class FlowEditorPanel(QWidget):
         super().showEvent(event)
         self._poll_timer.start()
         self._poll()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Show what there is room for."""
+        super().resizeEvent(event)
+        self.view.fit(self.width())
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Look at the disk no more while hidden."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
-from PySide6.QtCore import QObject, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QFont, QKeySequence, QShortcut, QTextCursor, QTextDocument
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QAction, QKeySequence, QShortcut, QTextCursor, QTextDocument
 from PySide6.QtWidgets import (
     QFileDialog,
     QHBoxLayout,
@@ -33,14 +33,16 @@ from desktop.ui.flow_editor.find_bar import FindBar
 from desktop.ui.flow_editor.graph_view import GraphView
 from desktop.ui.flow_editor.keys import KeyPass
 from desktop.ui.flow_editor.problem_list import ProblemList
-from desktop.ui.flow_editor.style import ICON_PX, editor_stylesheet, tool_button
+from desktop.ui.flow_editor.style import editor_stylesheet
 from desktop.ui.flow_editor.templates import KINDS
 from desktop.ui.flow_editor.try_pane import TestsPane, TryOutPort, TryPane
 from desktop.ui.i18n import Translator
-from desktop.ui.theme import GRID_PX, Theme
+from desktop.ui.theme import GRID_PX, Theme, px
+from desktop.ui.tool_buttons import ICON_PX, tool_button
 from orchestrator.flows.source import Problem
 
 _TABS = ("problems", "try", "tests")
+_NARROW_PX = 64 * GRID_PX
 
 
 class PanelView(QObject):
@@ -73,6 +75,7 @@ class PanelView(QObject):
         self._said: tuple[str, dict[str, object]] | str = ""
         self._place = (1, 1)
         self._counts = (0, 0)
+        self._is_narrow = self._is_graph_put_away = False
         self.files = FileList(theme, translator)
         self.outline = OutlineList(theme, translator)
         self.edit = CodeEdit(theme, completer_of)
@@ -171,6 +174,19 @@ class PanelView(QObject):
         """Put the keyboard where work begins."""
         (self.edit if self.pages.currentIndex() == 1 else self.first_flow).setFocus()
 
+    def fit(self, width: int) -> None:
+        """Put the graph away where there is no room for it beside the text; its button brings it back."""
+        is_narrow = width < px(_NARROW_PX)
+        if is_narrow == self._is_narrow:
+            return
+        self._is_narrow = is_narrow
+        button = self._buttons["graph"]
+        if is_narrow:
+            self._is_graph_put_away = button.isChecked()
+            button.setChecked(False)
+        elif self._is_graph_put_away:
+            button.setChecked(True)
+
     def say(self, key: str, **values: object) -> None:
         """Show a line below."""
         self._said = key, values
@@ -202,18 +218,17 @@ class PanelView(QObject):
         self.middle = QSplitter(Qt.Orientation.Horizontal)
         self.middle.setObjectName("flowMiddle")
         self.middle.setChildrenCollapsible(False)
-        for number, (part, least) in enumerate(((self.side, 15), (self.pages, 28), (self.graph, 18))):
-            part.setMinimumWidth(least * GRID_PX)
+        for number, (part, least) in enumerate(((self.side, 14), (self.pages, 0), (self.graph, 14))):
+            part.setMinimumWidth(px(least * GRID_PX))
             self.middle.addWidget(part)
             self.middle.setStretchFactor(number, (0, 3, 2)[number])
-        self.middle.setSizes([22 * GRID_PX, 60 * GRID_PX, 36 * GRID_PX])
+        self.middle.setSizes([px(22 * GRID_PX), px(60 * GRID_PX), px(36 * GRID_PX)])
         self.tabs.setObjectName("flowTabs")
         self._translator.bind(self.tabs.setAccessibleName, "flows.tabs")
         self.tabs.tabBar().setObjectName("flowTabBar")
         self._translator.bind(self.tabs.tabBar().setAccessibleName, "flows.tabs")
         for tab in (self.problems, self.try_pane, self.tests_pane):
             self.tabs.addTab(tab, "")
-        self.tabs.setMinimumHeight(17 * GRID_PX)
         rows = QSplitter(Qt.Orientation.Vertical)
         rows.setObjectName("flowRows")
         rows.setChildrenCollapsible(False)
@@ -316,7 +331,7 @@ class PanelView(QObject):
         column.addWidget(self.banner)
         column.addWidget(self.find)
         column.addWidget(self.edit, 1)
-        self.edit.setMinimumHeight(10 * GRID_PX)
+        self.edit.setMinimumSize(px(28 * GRID_PX), 10 * GRID_PX)
         return page
 
     def _make_empty_page(self) -> QWidget:
@@ -325,9 +340,6 @@ class PanelView(QObject):
         head, words = QLabel(), QLabel()
         head.setObjectName("flowEmptyTitle")
         words.setObjectName("flowEmptyText")
-        head_font = QFont(head.font())
-        head_font.setBold(True)
-        head.setFont(head_font)
         for label, key in ((head, "flows.empty.title"), (words, "flows.empty.text")):
             label.setWordWrap(True)
             label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
@@ -414,7 +426,7 @@ class PanelView(QObject):
             made = icons.icon(icon, p.ink, size_px=ICON_PX)
             made.addPixmap(icons.pixmap(icon, p.outline, ICON_PX, 2.0), made.Mode.Disabled)
             self._buttons[name].setIcon(made)
-            self._buttons[name].setIconSize(QSize(ICON_PX, ICON_PX))
+            self._buttons[name].setIconSize(icons.square(ICON_PX))
         self.edit.restyle()
 
     def _refresh(self) -> None:

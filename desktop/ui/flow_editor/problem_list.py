@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHeaderView, QPushButton, QTreeWidget, QTreeWidgetItem
 
 from desktop.ui import icons
-from desktop.ui.flow_editor.style import ICON_PX
+from desktop.ui.empty_hint import EmptyHint
 from desktop.ui.i18n import Translator
-from desktop.ui.theme import Theme
+from desktop.ui.theme import GRID_PX, Theme
+from desktop.ui.tool_buttons import ICON_PX
 from orchestrator.flows.source import Problem
 
 _MOST = 300
@@ -35,12 +36,14 @@ class ProblemList(QTreeWidget):
         self.setRootIsDecorated(False)
         self.setUniformRowHeights(False)
         self.setWordWrap(True)
+        self.setIconSize(icons.square(ICON_PX))
         header = self.header()
         header.setStretchLastSection(False)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
         header.setSectionResizeMode(2, QHeaderView.ResizeMode.ResizeToContents)
         translator.bind(self.setAccessibleName, "flows.problems")
+        self._empty = EmptyHint(self, "flows.problems.empty", translator)
         self.itemClicked.connect(self._on_item_chosen)
         self.itemActivated.connect(self._on_item_chosen)
         theme.changed.connect(self._fill)
@@ -73,7 +76,10 @@ class ProblemList(QTreeWidget):
             item.setToolTip(1, f"{problem.code}: {problem.message}")
             self.addTopLevelItem(item)
             if problem.suggestion:
-                self.setItemWidget(item, 2, self._fix_button(number, problem))
+                button = self._fix_button(number, problem)
+                self.setItemWidget(item, 2, button)
+                # The column asks the item, not the button, how much room it needs.
+                item.setSizeHint(2, button.sizeHint() + QSize(GRID_PX // 2, 0))
 
     def _words(self, problem: Problem) -> str:
         """Return the message; the checker speaks English, so in another language its kind goes before it."""

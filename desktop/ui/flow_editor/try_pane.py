@@ -23,9 +23,10 @@ from PySide6.QtWidgets import (
 from desktop.flow_folders import FlowFolders
 from desktop.try_out import TestRun, TriedTurn, TryOut, TryOutListener
 from desktop.ui import icons
-from desktop.ui.flow_editor.style import ICON_PX, tool_button
+from desktop.ui.empty_hint import EmptyHint
 from desktop.ui.i18n import Translator
 from desktop.ui.theme import GRID_PX, Theme
+from desktop.ui.tool_buttons import ICON_PX, tool_button
 from orchestrator.flows.source import Problem
 
 _ROLE = Qt.ItemDataRole.UserRole
@@ -215,6 +216,7 @@ class TryPane(QWidget):
             widget.setObjectName(name)
             bind(widget.setAccessibleName, key)
         bind(self.field.setPlaceholderText, "flows.try.field")
+        self._empty = EmptyHint(self.trace, "flows.trace.empty", self._translator)
         self.talk.setOpenLinks(False)
         self.trace.setColumnCount(2)
         self.trace.setHeaderHidden(True)
@@ -258,6 +260,7 @@ class TestsPane(QWidget):
         self.results.setObjectName("testResults")
         self.results.setColumnCount(2)
         self.results.setHeaderHidden(True)
+        self.results.setIconSize(icons.square(ICON_PX))
         self.results.header().setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
         translator.bind(self.results.setAccessibleName, "flows.tests")
         column = QVBoxLayout(self)

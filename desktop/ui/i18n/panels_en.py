@@ -179,7 +179,7 @@ TEXTS: dict[str, str] = {
     "inspector.chatter": "Show words and frames, too",
     "inspector.chatter.tip": "Events that come many times a second",
     "inspector.filter": "Events (*.jsonl);;All files (*)",
-    "inspector.tab.timeline": "Timeline",
+    "inspector.tab.timeline": "Events",
     "inspector.tab.answers": "Answers",
     "inspector.tab.outputs": "Outputs",
     "inspector.tab.flow": "Tasks",

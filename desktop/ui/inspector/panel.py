@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
 from desktop.bridge import Bridge
 from desktop.event_view import CHATTER, EventFile, EventInbox, EventView, Record, read_events, write_events
 from desktop.prompt_record import PromptRecord
+from desktop.ui.dock_title import DockTitle
 from desktop.ui.i18n import Translator
 from desktop.ui.inspector.tables import (
     ANSWER_COLUMNS,
@@ -60,6 +61,8 @@ class InspectorPanel(QDockWidget):
         super().__init__()
         self.setObjectName("inspectorPanel")
         dress(self, theme)
+        self._title = DockTitle(self, "inspector", "dock", theme, translator)
+        self.setTitleBarWidget(self._title)
         self._inbox = inbox
         self._prompts = prompts
         self._bridge = bridge
@@ -155,6 +158,9 @@ class InspectorPanel(QDockWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """Look more often while someone looks."""
         super().showEvent(event)
+        # What is wide scrolls in its own list; the panel itself only up and down.
+        area, body = self.widget(), self._body
+        area.setMinimumWidth(body.minimumSizeHint().width() + 2 * GRID_PX)
         self._timer.setInterval(_SEEN_MS)
         self.refresh()
 
@@ -262,7 +268,7 @@ class InspectorPanel(QDockWidget):
         return made
 
     def _lay_out(self) -> None:
-        body = QWidget()
+        body = self._body = QWidget()
         body.setObjectName("inspectorBody")
         column = QVBoxLayout(body)
         column.setContentsMargins(GRID_PX, GRID_PX, GRID_PX, GRID_PX)
@@ -279,7 +285,7 @@ class InspectorPanel(QDockWidget):
         self.status.setWordWrap(True)
         column.addWidget(self.status)
         self.tabs.setObjectName("inspectorTabs")
-        self.tabs.setUsesScrollButtons(True)
+        self.tabs.setUsesScrollButtons(False)
         self.tabs.tabBar().setObjectName("inspectorTabBar")
         self._translator.bind(self.tabs.tabBar().setAccessibleName, "inspector.title")
         for edit, name in ((self.details, "inspectorDetails"), (self.prompt, "inspectorPrompt")):
@@ -301,7 +307,7 @@ class InspectorPanel(QDockWidget):
         area = QScrollArea()
         area.setObjectName("inspectorArea")
         area.setWidgetResizable(True)
-        area.setMinimumSize(40 * GRID_PX, 24 * GRID_PX)
+        area.setMinimumHeight(24 * GRID_PX)
         area.setWidget(body)
         self._translator.bind(area.setAccessibleName, "inspector.title")
         self.setWidget(area)
@@ -318,7 +324,12 @@ class InspectorPanel(QDockWidget):
 
     def _bind(self) -> None:
         bind = self._translator.bind
-        for setter in (self.setWindowTitle, self.setAccessibleName, self.tabs.setAccessibleName):
+        for setter in (
+            self.setWindowTitle,
+            self._title.show_title,
+            self.setAccessibleName,
+            self.tabs.setAccessibleName,
+        ):
             bind(setter, "inspector.title")
         bind(self.details.setAccessibleName, "inspector.details")
         bind(self.details.setPlaceholderText, "inspector.details.hint")

@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterable, Sequence
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTreeWidget, QTreeWidgetItem
 
 from desktop.event_view import Answer, EventView
+from desktop.ui.empty_hint import EmptyHint
 from desktop.ui.i18n import Translator
 
 _MOST_ROWS = 100
@@ -31,6 +33,7 @@ class InspectorTable(QTreeWidget):
         self.header().setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         self.header().setStretchLastSection(True)
         self.setTextElideMode(Qt.TextElideMode.ElideRight)
+        self._empty = EmptyHint(self, f"inspector.{name.removeprefix('inspector').lower()}.empty", translator)
         translator.changed.connect(self._head)
         self._head()
 
@@ -54,11 +57,20 @@ class InspectorTable(QTreeWidget):
                 self.setCurrentItem(item)
         self.verticalScrollBar().setValue(place)
         if is_first:
-            for column in range(len(self._columns) - 1):
-                self.resizeColumnToContents(column)
+            self._fit_columns()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Give every heading its room: only now is the style known."""
+        super().showEvent(event)
+        self._fit_columns()
+
+    def _fit_columns(self) -> None:
+        for column in range(len(self._columns)):
+            self.resizeColumnToContents(column)
 
     def _head(self) -> None:
         self.setHeaderLabels([self._translator.text(f"inspector.column.{column}") for column in self._columns])
+        self._fit_columns()
 
 
 ANSWER_COLUMNS = ("answer", "state", "transcript", "first_token", "first_sound", "why", "said")

@@ -13,8 +13,6 @@ from desktop.event_view import LANES, Answer, EventView, Record, lane_of
 from desktop.ui.i18n import Translator
 from desktop.ui.theme import GRID_PX, TYPE, Palette, Theme, font
 
-_ROW_PX = 3 * GRID_PX
-_NAME_PX = 14 * GRID_PX
 _SPANS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 300.0, 1800.0)
 _STEPS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0)
 _ANSWERS = "answers"
@@ -31,7 +29,9 @@ class Timeline(QWidget):
         super().__init__()
         self.setObjectName("inspectorTimeline")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setMinimumHeight((len(LANES) + 2) * _ROW_PX)
+        self._row_px = max(3 * GRID_PX, QFontMetrics(font(TYPE.caption_px)).height() + 4)
+        self._name_px = 0
+        self.setMinimumHeight((len(LANES) + 2) * self._row_px)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._theme = theme
         self._translator = translator
@@ -45,9 +45,16 @@ class Timeline(QWidget):
         self._chosen: int | None = None
         self._drag: tuple[float, float] | None = None
         theme.changed.connect(self.update)
-        translator.changed.connect(self.update)
+        translator.changed.connect(self._make_room_for_names)
+        self._make_room_for_names()
         translator.bind(self.setAccessibleName, "inspector.timeline")
         translator.bind(self.setToolTip, "inspector.timeline.tip")
+
+    def _make_room_for_names(self) -> None:
+        metrics = QFontMetrics(font(TYPE.caption_px))
+        names = [self._translator.text(f"inspector.lane.{lane}") for lane in (_ANSWERS, *LANES)]
+        self._name_px = max(metrics.horizontalAdvance(name) for name in names) + 2 * GRID_PX
+        self.update()
 
     @property
     def span_s(self) -> float:
@@ -97,12 +104,12 @@ class Timeline(QWidget):
 
     def position(self, at_s: float) -> float:
         """Return where the moment `at_s` is, in pixels from the left."""
-        room = max(1.0, self.width() - _NAME_PX)
-        return _NAME_PX + (at_s - (self._end_s - self.span_s)) / self.span_s * room
+        room = max(1.0, self.width() - self._name_px)
+        return self._name_px + (at_s - (self._end_s - self.span_s)) / self.span_s * room
 
     def row_of(self, record: Record) -> float:
         """Return the height at which `record` is painted."""
-        return (1 + LANES.index(lane_of(record)) + 0.5) * _ROW_PX
+        return (1 + LANES.index(lane_of(record)) + 0.5) * self._row_px
 
     # --- keys and mouse ---------------------------------------------------------------------------------
 
@@ -145,7 +152,7 @@ class Timeline(QWidget):
             moved = event.position().x() - start_x
             if abs(moved) > 3:
                 self._is_following = False
-                self._end_s = end_s - moved / max(1.0, self.width() - _NAME_PX) * self.span_s
+                self._end_s = end_s - moved / max(1.0, self.width() - self._name_px) * self.span_s
                 self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
@@ -153,7 +160,7 @@ class Timeline(QWidget):
         self._drag = None
 
     def _moment(self, x: float) -> float:
-        return self._end_s - self.span_s + (x - _NAME_PX) / max(1.0, self.width() - _NAME_PX) * self.span_s
+        return self._end_s - self.span_s + (x - self._name_px) / max(1.0, self.width() - self._name_px) * self.span_s
 
     def _move(self, seconds: float) -> None:
         self._is_following = False
@@ -175,11 +182,11 @@ class Timeline(QWidget):
         self.event_chosen.emit(self._records[index])
 
     def _nearest(self, point: QPointF) -> int | None:
-        reach_s = 6 / max(1.0, self.width() - _NAME_PX) * self.span_s
+        reach_s = 6 / max(1.0, self.width() - self._name_px) * self.span_s
         at_s = self._moment(point.x())
         first = bisect.bisect_left(self._times, at_s - reach_s)
         last = bisect.bisect_right(self._times, at_s + reach_s)
-        row = int(point.y() // _ROW_PX) - 1
+        row = int(point.y() // self._row_px) - 1
         if not 0 <= row < len(LANES):
             return None
         hits = [index for index in range(first, last) if lane_of(self._records[index]) == LANES[row]]
@@ -194,28 +201,33 @@ class Timeline(QWidget):
         painter.fillRect(self.rect(), QColor(palette.surface))
         painter.setFont(font(TYPE.caption_px))
         self._paint_rows(painter, palette)
-        painter.setClipRect(QRectF(_NAME_PX, 0, self.width() - _NAME_PX, self.height()))
+        painter.setClipRect(QRectF(self._name_px, 0, self.width() - self._name_px, self.height()))
         self._paint_scale(painter, palette)
         self._paint_answers(painter, palette)
         self._paint_events(painter, palette)
         painter.end()
 
     def _paint_rows(self, painter: QPainter, palette: Palette) -> None:
-        metrics = QFontMetrics(painter.font())
         for index, lane in enumerate((_ANSWERS, *LANES)):
-            top = index * _ROW_PX
+            top = index * self._row_px
             if index % 2:
-                painter.fillRect(QRectF(0, top, self.width(), _ROW_PX), QColor(palette.background))
+                painter.fillRect(QRectF(0, top, self.width(), self._row_px), QColor(palette.background))
             words = self._translator.text(f"inspector.lane.{lane}")
-            words = metrics.elidedText(words, Qt.TextElideMode.ElideRight, _NAME_PX - 2 * GRID_PX)
             painter.setPen(QColor(palette.ink))
-            painter.drawText(QRectF(GRID_PX, top, _NAME_PX - GRID_PX, _ROW_PX), Qt.AlignmentFlag.AlignVCenter, words)
+            painter.drawText(
+                QRectF(GRID_PX, top, self._name_px - GRID_PX, self._row_px), Qt.AlignmentFlag.AlignVCenter, words
+            )
 
     def _paint_scale(self, painter: QPainter, palette: Palette) -> None:
         if not self._times:
+            painter.setPen(QColor(palette.muted))
+            words, room = self._translator.text("inspector.timeline.empty"), QRectF(self.rect())
+            painter.drawText(room.adjusted(self._name_px, 0, 0, 0), Qt.AlignmentFlag.AlignCenter, words)
             return
-        step_s = next((step for step in _STEPS_S if self.span_s / step <= 12), _STEPS_S[-1])
-        top = (1 + len(LANES)) * _ROW_PX
+        widest = QFontMetrics(painter.font()).horizontalAdvance("0000.0 s") + GRID_PX
+        most = max(1.0, (self.width() - self._name_px) / widest)
+        step_s = next((step for step in _STEPS_S if self.span_s / step <= most), _STEPS_S[-1])
+        top = (1 + len(LANES)) * self._row_px
         first = int((self._end_s - self.span_s) // step_s)
         for number in range(first, first + int(self.span_s / step_s) + 2):
             x = self.position(number * step_s)
@@ -223,7 +235,7 @@ class Timeline(QWidget):
             painter.drawLine(QPointF(x, 0), QPointF(x, top))
             painter.setPen(QColor(palette.muted))
             words = f"{number * step_s:.1f} s" if step_s < 1 else f"{number * step_s:.0f} s"
-            painter.drawText(QRectF(x + 2, top, 80, _ROW_PX), Qt.AlignmentFlag.AlignVCenter, words)
+            painter.drawText(QRectF(x + 2, top, 80, self._row_px), Qt.AlignmentFlag.AlignVCenter, words)
 
     def _paint_answers(self, painter: QPainter, palette: Palette) -> None:
         for answer in self._answers:
@@ -234,7 +246,7 @@ class Timeline(QWidget):
                 self._paint_bar(painter, palette, state, self.position(start_s), self.position(end_s))
 
     def _paint_bar(self, painter: QPainter, palette: Palette, state: str, left: float, right: float) -> None:
-        bar = QRectF(left, 3, max(3.0, right - left), _ROW_PX - 6)
+        bar = QRectF(left, 3, max(3.0, right - left), self._row_px - 6)
         colours = {"STREAMING": palette.primary, "CANCELLED": palette.danger, "FAILED": palette.danger}
         painter.setPen(QColor(colours.get(state, palette.outline)))
         painter.setBrush(QColor(palette.primary if state == "STREAMING" else palette.raised))
@@ -251,18 +263,18 @@ class Timeline(QWidget):
         start_s = self._end_s - self.span_s
         first = bisect.bisect_left(self._times, start_s)
         last = bisect.bisect_right(self._times, self._end_s)
-        per_s = max(1.0, self.width() - _NAME_PX) / self.span_s
+        per_s = max(1.0, self.width() - self._name_px) / self.span_s
         # Each spot once, all in one call: painting costs by the pixel, however many events there are.
         spots = {
             (int((at_s - start_s) * per_s) // 2, row)
             for at_s, row in zip(self._times[first:last], self._rows[first:last], strict=True)
         }
         painter.setPen(QPen(QColor(palette.primary), 8, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
-        painter.drawPoints([QPointF(_NAME_PX + 2 * x, (row + 1.5) * _ROW_PX) for x, row in spots])
+        painter.drawPoints([QPointF(self._name_px + 2 * x, (row + 1.5) * self._row_px) for x, row in spots])
         record = self.chosen
         if record is not None:
             at = self.position(float(record["t"]))
             painter.setPen(QColor(palette.ink))
-            painter.drawLine(QPointF(at, _ROW_PX), QPointF(at, (1 + len(LANES)) * _ROW_PX))
+            painter.drawLine(QPointF(at, self._row_px), QPointF(at, (1 + len(LANES)) * self._row_px))
             painter.setBrush(QColor(palette.highlight))
             painter.drawEllipse(QPointF(at, self.row_of(record)), 6, 6)

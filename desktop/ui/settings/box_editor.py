@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QPushButton, QVBoxLayout, 
 from desktop.ui.settings.editors import ChoiceBox, Editor
 from desktop.ui.theme import GRID_PX
 
-_LEAST_LETTERS = 20
+_LEAST_LETTERS = 12
 
 
 class BoxEditor(Editor):

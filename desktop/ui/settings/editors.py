@@ -22,9 +22,13 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui.i18n import Translator
+from desktop.ui.theme import px
 
 SHORT_ROLE = Qt.ItemDataRole.UserRole + 1
 """What a closed box shows of a choice whose line in the list says more."""
+
+
+_LIST_FRAME_PX = 6
 
 
 class ChoiceBox(QComboBox):
@@ -36,6 +40,14 @@ class ChoiceBox(QComboBox):
     def shown_text(self) -> str:
         """Return what the closed box says."""
         return str(self.currentData(SHORT_ROLE) or self.currentText())
+
+    def showPopup(self) -> None:
+        """Open the list as wide as its widest line."""
+        view = self.view()
+        is_long = self.count() > self.maxVisibleItems()
+        bar = view.verticalScrollBar().sizeHint().width() if is_long else 0
+        view.setMinimumWidth(view.sizeHintForColumn(0) + bar + 2 * _LIST_FRAME_PX)
+        super().showPopup()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the box with the text that fits."""
@@ -106,6 +118,7 @@ class ChoiceEditor(Editor):
         """Offer `values`, called by the texts of `keys`."""
         super().__init__(name)
         self._box = ChoiceBox()
+        self._box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self._values = list(values)
         for index, key in enumerate(keys):
             self._box.addItem("")
@@ -189,7 +202,7 @@ class NumberEditor(Editor):
         self._box.setSingleStep(step)
         self._box.setDecimals(0 if step >= 1 else 2)
         self._box.setSuffix(unit)
-        self._box.setMinimumWidth(152)
+        self._box.setMinimumWidth(px(152))
         self._box.valueChanged.connect(self._on_changed)
         self._take(self._box)
 
@@ -247,7 +260,7 @@ class DeviceEditor(Editor):
         self._value: str | None = None
         self._box = ChoiceBox()
         self._box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self._box.setMinimumContentsLength(24)
+        self._box.setMinimumContentsLength(12)
         self._box.activated.connect(self._on_activated)
         translator.changed.connect(self._refresh)
         self._take(self._box, 1)

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QPushButton, QVBox
 from desktop.ears_numbers import EarsNumber, Numbers, ears_numbers
 from desktop.ui.i18n import Translator
 from desktop.ui.settings.editors import Editor, NumberBox
-from desktop.ui.theme import GRID_PX
+from desktop.ui.theme import GRID_PX, px
 
 _UNITS = (("_db_per_s", " dB/s"), ("_s", " s"), ("_db", " dB"))
 
@@ -97,7 +97,7 @@ class NumbersEditor(Editor):
         box.setSingleStep(1 if is_whole or is_level else 0.05)
         box.setRange(number.minimum, number.maximum)
         box.setSuffix(next((unit for end, unit in _UNITS if number.name.endswith(end)), ""))
-        box.setMinimumWidth(19 * GRID_PX)
+        box.setMinimumWidth(px(19 * GRID_PX))
         box.valueChanged.connect(partial(self._on_changed, number.name))
         return box
 
