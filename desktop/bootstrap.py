@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import secrets
@@ -392,11 +391,6 @@ class RunningProgram:
         self._thread.begin()
         self._open_event_socket()
         assembly.record_ready()
-        # Everything that lives as long as the program is kept out of the collector's way: no pauses in the sound.
-        # A window collects on its own thread: see desktop/ui/collector.py.
-        if gc.isenabled():
-            gc.collect()
-        gc.freeze()
 
     def _open_event_socket(self) -> None:
         """Listen for other programs; behind a window a port that can't be had is told and left out."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import logging
 import os
 import sys
@@ -15,6 +16,8 @@ Command = Callable[[list[str]], int]
 
 
 def _window(argv: list[str]) -> int:
+    # What is imported stays; looking for garbage among it delays the window. It is collected from then on in steps.
+    gc.disable()
     from desktop.options import add_run_options, run_options
 
     parser = argparse.ArgumentParser(

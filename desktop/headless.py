@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from desktop.bootstrap import Assembly, RunningProgram, real_timing
+from desktop.collecting import INTERVAL_S, Collecting
 from desktop.control_channel import ControlChannel, print_ack, require_readable
 from desktop.models import ModelStore
 from desktop.options import RunOptions
@@ -54,6 +55,7 @@ def run_headless(options: RunOptions) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)
+    collecting = Collecting()
     if options.control is not None:
         require_readable(options.control)
     models = load_all(options.settings, store, clock, lambda part: None)
@@ -78,13 +80,17 @@ def run_headless(options: RunOptions) -> int:
             channel.start(options.control)
         sys.stdout.write("ready\n")
         sys.stdout.flush()
-        over.wait()
+        collecting.settle()
+        while not over.wait(INTERVAL_S):
+            collecting.tick()
     except MynahError as error:
         program.stop(code=error.exit_code)
         raise
     except BaseException:
         program.stop(code=3)
         raise
+    finally:
+        collecting.stop()
     program.stop(code=code)
     return code
 

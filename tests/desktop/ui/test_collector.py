@@ -25,7 +25,7 @@ def test_a_cycle_of_widgets_never_ends_on_another_thread(collector: GuiCollector
     worker.start()
     worker.join()
     assert ended == []
-    for _ in range(10):
+    for _ in range(40):
         collector.tick()
     assert ended == [threading.main_thread()]
 
