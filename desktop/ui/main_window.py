@@ -45,7 +45,7 @@ from desktop.ui.preferences import WindowSettings
 from desktop.ui.stage_frames import StageFrames
 from desktop.ui.state_line import StateLine
 from desktop.ui.subtitles.widget import SubtitleWidget
-from desktop.ui.theme import GRID_PX, Theme, font_scale, install_font, set_font_scale, stylesheet
+from desktop.ui.theme import GRID_PX, TYPE, Theme, font_scale, install_font, px, set_font_scale, stylesheet
 from orchestrator.contracts.commands import (
     Command,
     MuteMicrophone,
@@ -159,11 +159,13 @@ class MainWindow(QMainWindow):
         """Show or hide the words, in letters of `size_px`."""
         self.subtitles.setVisible(is_shown)
         self.subtitles.set_size(size_px)
+        self.companion.set_subtitles(is_shown=is_shown, share=size_px / TYPE.subtitle_px)
 
     def set_subtitle_style(self, *, family: str | None, is_high_contrast: bool) -> None:
         """Write the words in another font, or with more contrast."""
         self.subtitles.set_family(family)
         self.subtitles.set_high_contrast(is_high_contrast)
+        self.companion.set_subtitle_style(family=family, is_high_contrast=is_high_contrast)
 
     def set_always_on_top(self, is_on_top: bool) -> None:
         """Keep the window above others or not."""
@@ -249,15 +251,15 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(pane)
         pane.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         pane.setFocus()
-        self.setMinimumSize(56 * GRID_PX, 56 * GRID_PX)
-        self.resize(95 * GRID_PX, 92 * GRID_PX)
+        self.setMinimumHeight(px(52 * GRID_PX))
+        self.resize(px(95 * GRID_PX), px(92 * GRID_PX))
 
     def _make_words_pane(self) -> QWidget:
         """Return subtitles and notices in one pane: a notice takes its room from the subtitles, the stage stays."""
         made = _WordsPane()
         made.setObjectName("wordsPane")
         made.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
-        made.setMinimumHeight(14 * GRID_PX)
+        made.setMinimumHeight(px(14 * GRID_PX))
         words = QVBoxLayout(made)
         words.setContentsMargins(0, 0, 0, 0)
         words.setSpacing(GRID_PX)

@@ -44,6 +44,10 @@ class CompanionMode(QObject):
         self._place: Rect | None = None
         self._place_file: Path | None = None
         self._is_click_through = False
+        self._are_subtitles_shown = True
+        self._subtitle_share = 1.0
+        self._subtitle_family: str | None = None
+        self._is_high_contrast = False
         self._is_ending = False
         self.is_on = False
         self.tray = Tray(port if port is not None else SystemTray(), window.theme, translator, self)
@@ -52,6 +56,7 @@ class CompanionMode(QObject):
         self.tray.companion_asked.connect(self.turn)
         self.tray.click_through_asked.connect(self._on_click_through_asked)
         self.tray.quit_asked.connect(window.close)
+        self.tray.menu.insertAction(self.tray.companion_action, window.menu.sleep)
         window.menu.companion.triggered.connect(lambda _=False: self.turn(not self.is_on))
         window.characters.shown.connect(lambda _pack: self._follow_pack())
         window.avatar.pack_changed.connect(self._follow_pack)
@@ -76,6 +81,14 @@ class CompanionMode(QObject):
             )
             made.setWindowIcon(window.windowIcon())
             made.set_click_through(self._is_click_through)
+            # The same entry and key as in the window.
+            made.menu.addAction(window.menu.sleep)
+            made.addAction(window.menu.sleep)
+            made.addAction(window.menu.companion)
+            made.set_subtitles(is_shown=self._are_subtitles_shown, share=self._subtitle_share)
+            made.subtitles.set_family(self._subtitle_family)
+            made.subtitles.set_high_contrast(self._is_high_contrast)
+            made.talk_changed.connect(window.hold_talk)
             made.back_asked.connect(lambda: self.turn(False))
             made.stop_asked.connect(lambda: window.stop("companion"))
             made.mute_asked.connect(window.mute_microphone)
@@ -134,6 +147,19 @@ class CompanionMode(QObject):
         if self._companion is not None:
             self._companion.set_click_through(is_through)
         self._tell_tray()
+
+    def set_subtitles(self, *, is_shown: bool, share: float) -> None:
+        """Show or hide the words, in letters `share` times as large as usual."""
+        self._are_subtitles_shown, self._subtitle_share = is_shown, share
+        if self._companion is not None:
+            self._companion.set_subtitles(is_shown=is_shown, share=share)
+
+    def set_subtitle_style(self, *, family: str | None, is_high_contrast: bool) -> None:
+        """Write the words in another font, or with more contrast."""
+        self._subtitle_family, self._is_high_contrast = family, is_high_contrast
+        if self._companion is not None:
+            self._companion.subtitles.set_family(family)
+            self._companion.subtitles.set_high_contrast(is_high_contrast)
 
     def set_character_name(self, name: str) -> None:
         """Call the character by `name`."""

@@ -8,6 +8,7 @@ from PySide6.QtGui import (
     QCloseEvent,
     QColor,
     QContextMenuEvent,
+    QFocusEvent,
     QGuiApplication,
     QHideEvent,
     QKeyEvent,
@@ -15,6 +16,7 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPen,
+    QResizeEvent,
     QShowEvent,
 )
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QSizeGrip, QVBoxLayout, QWidget
@@ -32,8 +34,13 @@ from desktop.ui.subtitles.widget import SubtitleWidget
 from desktop.ui.theme import GRID_PX, Theme, px, stylesheet
 
 _STEP_PX = 5 * GRID_PX
-_BUBBLE_PX = 14 * GRID_PX
 _SUBTITLE_PX = 16
+_BUBBLE_SHARE = 0.45
+"""The most of the companion's height that words may take: the character stays in sight."""
+
+_BUBBLE_LETTERS = 7
+"""The height of the words in sizes of their letters: three lines and the edges."""
+
 _METER_S = 1 / 20
 
 
@@ -79,6 +86,7 @@ class CompanionWindow(QWidget):
     back_asked = Signal()
     stop_asked = Signal()
     mute_asked = Signal(bool)
+    talk_changed = Signal(bool)
     click_through_asked = Signal(bool)
     place_changed = Signal()
 
@@ -100,6 +108,9 @@ class CompanionWindow(QWidget):
         self._grabbed: QPoint | None = None
         self._is_click_through = False
         self._metered_at_s = 0.0
+        self._are_subtitles_shown = True
+        self._subtitle_px = px(_SUBTITLE_PX)
+        self._is_talk_key_down = False
         self.setWindowFlags(Qt.WindowType.FramelessWindowHint | Qt.WindowType.WindowStaysOnTopHint | Qt.WindowType.Tool)
         self.setAttribute(Qt.WidgetAttribute.WA_TranslucentBackground)
         self.setAttribute(Qt.WidgetAttribute.WA_QuitOnClose, False)
@@ -108,7 +119,7 @@ class CompanionWindow(QWidget):
         self.subtitles = SubtitleWidget(
             bridge, theme, translator, is_motion_reduced=is_motion_reduced, is_floating=True
         )
-        self.subtitles.set_size(px(_SUBTITLE_PX))
+        self.subtitles.set_size(self._subtitle_px)
         self.microphone = MicrophoneSign(theme, translator, is_compact=True)
         self.microphone.setObjectName("companionMicrophone")
         self.mute = make_button("companionMuteButton", is_icon=True)
@@ -117,7 +128,6 @@ class CompanionWindow(QWidget):
         self.back = make_button("companionBackButton", is_icon=True)
         self.bubble = QFrame()
         self.bubble.setObjectName("companionBubble")
-        self.bubble.setFixedHeight(px(_BUBBLE_PX))
         self.menu = QMenu(self)
         self.menu.setObjectName("companionMenu")
         self.click_through_action = self._add_actions()
@@ -129,6 +139,7 @@ class CompanionWindow(QWidget):
         )
         self._refresh()
         self.setMinimumSize(QSize(200, 240))
+        self._fit_bubble()
 
     def _lay_out(self) -> None:
         inside = QVBoxLayout(self.bubble)
@@ -196,6 +207,14 @@ class CompanionWindow(QWidget):
         self.avatar.set_motion_reduced(is_reduced)
         self.subtitles.set_motion_reduced(is_reduced)
 
+    def set_subtitles(self, *, is_shown: bool, share: float) -> None:
+        """Show or hide the words, in letters `share` times as large as usual; the bubble grows with them."""
+        self._are_subtitles_shown = is_shown
+        self._subtitle_px = max(1, round(px(_SUBTITLE_PX) * share))
+        self.subtitles.set_size(self._subtitle_px)
+        self._fit_bubble()
+        self._show_bubble()
+
     def put(self, place: Rect | None) -> None:
         """Stand at `place`, or in the corner; always wholly on a screen. Under Wayland only the size counts."""
         now = screens()
@@ -245,7 +264,20 @@ class CompanionWindow(QWidget):
 
     def _on_frame(self, now_s: float) -> None:
         self._frames.paint(now_s)
-        self.bubble.setVisible(bool(self.subtitles.model.blocks))
+        self._show_bubble()
+
+    def _show_bubble(self) -> None:
+        self.bubble.setVisible(self._are_subtitles_shown and bool(self.subtitles.model.blocks))
+
+    def _fit_bubble(self) -> None:
+        height = min(_BUBBLE_LETTERS * self._subtitle_px, round(self.height() * _BUBBLE_SHARE))
+        if height != self.bubble.height():
+            self.bubble.setFixedHeight(height)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave the character its part of the height."""
+        super().resizeEvent(event)
+        self._fit_bubble()
 
     # --- what the user does ----------------------------------------------------------------------------
 
@@ -283,7 +315,7 @@ class CompanionWindow(QWidget):
         self.menu.popup(event.globalPos())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Stop on Escape; arrows move, plus and minus resize."""
+        """Talk while Space is held, stop on Escape; arrows move, plus and minus resize."""
         moves = {
             Qt.Key.Key_Left: (-_STEP_PX, 0),
             Qt.Key.Key_Right: (_STEP_PX, 0),
@@ -291,7 +323,10 @@ class CompanionWindow(QWidget):
             Qt.Key.Key_Down: (0, _STEP_PX),
         }
         key = Qt.Key(event.key())
-        if key == Qt.Key.Key_Escape:
+        if key == Qt.Key.Key_Space:
+            if not event.isAutoRepeat() and self.microphone.state != "missing":
+                self._hold_talk(True)
+        elif key == Qt.Key.Key_Escape:
             self.stop_asked.emit()
         elif key in moves:
             now, (dx, dy) = self.place(), moves[key]
@@ -302,17 +337,36 @@ class CompanionWindow(QWidget):
         else:
             super().keyPressEvent(event)
 
+    def keyReleaseEvent(self, event: QKeyEvent) -> None:
+        """Let push-to-talk go."""
+        if event.key() == Qt.Key.Key_Space:
+            if not event.isAutoRepeat():
+                self._hold_talk(False)
+        else:
+            super().keyReleaseEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Let push-to-talk go with the keyboard, for the release never comes."""
+        self._hold_talk(False)
+        super().focusOutEvent(event)
+
+    def _hold_talk(self, is_down: bool) -> None:
+        if self._is_talk_key_down != is_down:
+            self._is_talk_key_down = is_down
+            self.talk_changed.emit(is_down)
+
     # --- window life -----------------------------------------------------------------------------------
 
     def showEvent(self, event: QShowEvent) -> None:
         """Begin to paint frames."""
         super().showEvent(event)
         self.setFocus(Qt.FocusReason.OtherFocusReason)
-        self.bubble.setVisible(bool(self.subtitles.model.blocks))
+        self._show_bubble()
         self._frames.start()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Paint nothing while hidden."""
+        """Paint nothing while hidden, and hear no key."""
+        self._hold_talk(False)
         self._frames.stop()
         super().hideEvent(event)
 

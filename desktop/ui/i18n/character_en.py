@@ -13,7 +13,7 @@ TEXTS: dict[str, str] = {
     "companion.title": "Mynah companion",
     "companion.name": "Companion",
     "companion.bubble": "What is said",
-    "companion.tip": "Drag to move, right-click for more",
+    "companion.tip": "Drag to move, right-click for more; hold Space to talk",
     "companion.back": "Back to the window",
     "companion.stop": "Stop (Esc)",
     "companion.grip": "Drag to resize; with the keyboard plus and minus",

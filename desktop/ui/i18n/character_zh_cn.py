@@ -13,7 +13,7 @@ TEXTS: dict[str, str] = {
     "companion.title": "Mynah 桌面伙伴",
     "companion.name": "桌面伙伴",
     "companion.bubble": "对话内容",
-    "companion.tip": "拖动可移动，右键查看更多",
+    "companion.tip": "拖动可移动，右键查看更多；按住空格说话",
     "companion.back": "返回窗口",
     "companion.stop": "停止（Esc）",
     "companion.grip": "拖动调整大小；键盘用加号和减号",

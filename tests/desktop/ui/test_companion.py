@@ -9,15 +9,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QIcon
+from PySide6.QtCore import QEvent, QPoint, Qt
+from PySide6.QtGui import QFocusEvent, QIcon
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QWidget
 
 from desktop.ui.companion.mode import CompanionMode
 from desktop.ui.companion.placement import LARGEST, SMALLEST, Rect, clamped, default_place, read_place
 from desktop.ui.companion.window import CompanionWindow
-from orchestrator.contracts.commands import MuteMicrophone, Quit, Stop
+from desktop.ui.theme import TYPE
+from orchestrator.contracts.commands import MuteMicrophone, PushToTalk, Quit, Stop
 from orchestrator.contracts.events import AvatarPainted, SubtitlePainted
 from orchestrator.contracts.ids import GenerationId, IntentId, UtteranceId
 from orchestrator.contracts.views import DeviceView, MuteView, StateView, UserTextView
@@ -163,6 +164,49 @@ def test_what_is_said_stands_in_the_bubble(desk: Desk, spoken: Any) -> None:
     assert stage.painted(SubtitlePainted) and stage.painted(AvatarPainted)[-1].payload.mouth == "aa"
     desk.mode.turn(False)
     assert len(stage.window.subtitles.lines()) == 3
+
+
+@pytest.mark.parametrize("is_made_first", [True, False])
+def test_what_is_set_for_the_words_holds_in_the_bubble_too(desk: Desk, spoken: Any, is_made_first: bool) -> None:
+    window = desk.stage.window
+    desk.stage.show(UserTextView(utterance_id=UtteranceId("u-1"), text="hello " * 30, final=True))
+
+    def look() -> tuple[int, Any]:
+        return desk.companion.bubble.height(), desk.companion.subtitles.grab().toImage()
+
+    if is_made_first:
+        desk.mode.turn(True)
+        before, usual = look()
+    window.set_subtitles(is_shown=True, size_px=2 * TYPE.subtitle_px)
+    window.set_subtitle_style(family=None, is_high_contrast=True)
+    desk.mode.turn(True)
+    after, large = look()
+    if is_made_first:
+        assert after > before and large != usual
+    assert after < desk.companion.height() / 2, "the character keeps its part"
+    window.set_subtitle_style(family=None, is_high_contrast=False)
+    assert look()[1] != large
+    window.set_subtitles(is_shown=False, size_px=TYPE.subtitle_px)
+    assert not desk.companion.bubble.isVisible()
+    window.set_subtitles(is_shown=True, size_px=TYPE.subtitle_px)
+    assert desk.companion.bubble.isVisible()
+
+
+def test_the_companion_has_the_keys_of_the_window(desk: Desk) -> None:
+    outside = desk.stage.outside
+    desk.stage.show(DeviceView(direction="input", device="mic", state="open"))
+    desk.mode.turn(True)
+    desk.look()
+    QTest.keyPress(desk.companion, Qt.Key.Key_Space)
+    QTest.keyRelease(desk.companion, Qt.Key.Key_Space)
+    assert outside.commands[-2:] == [PushToTalk(down=True), PushToTalk(down=False)]
+    QTest.keyPress(desk.companion, Qt.Key.Key_Space)
+    QApplication.sendEvent(desk.companion, QFocusEvent(QEvent.Type.FocusOut))
+    # A key whose release goes elsewhere is let go.
+    assert outside.commands[-2:] == [PushToTalk(down=True), PushToTalk(down=False)]
+    assert desk.stage.window.menu.companion in desk.companion.actions(), "Ctrl+M leads back"
+    desk.stage.window.menu.companion.trigger()
+    assert not desk.mode.is_on
 
 
 def test_an_open_microphone_is_seen_on_the_companion_and_in_the_tray(desk: Desk) -> None:
