@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Mapping
 
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
@@ -17,6 +18,15 @@ _SPANS_S = (1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 300.0, 1800.0)
 _STEPS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0)
 _ANSWERS = "answers"
 _ROW_OF: Mapping[object, int] = {lane: index for index, lane in enumerate(LANES)}
+
+
+def moment_text(since_s: float, step_s: float) -> str:
+    """Return the moment `since_s` after the first event, as exact as a scale in steps of `step_s` needs: 1:02:03.4."""
+    tenths = round(since_s * 10)
+    minutes, rest = divmod(tenths // 10, 60)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{text}.{tenths % 10}" if step_s < 1 else text
 
 
 class Timeline(QWidget):
@@ -37,6 +47,8 @@ class Timeline(QWidget):
         self._translator = translator
         self._records: list[Record] = []
         self._times: list[float] = []
+        self._view: EventView | None = None
+        self._zero_s = 0.0
         self._rows: list[int] = []
         self._answers: list[Answer] = []
         self._span_at = 4
@@ -77,6 +89,9 @@ class Timeline(QWidget):
         self._records = [record for record in view.records if record["type"] not in hidden]
         self._records.sort(key=lambda record: float(record["t"]))
         self._times = [float(record["t"]) for record in self._records]
+        if self._times and (view is not self._view or self._times[0] < self._zero_s):
+            # Old events may be forgotten; the beginning they were counted from stays.
+            self._view, self._zero_s = view, self._times[0]
         self._answers = list(view.answers.values())
         self._rows = [_ROW_OF.get(record.get("lane"), len(LANES) - 1) for record in self._records]
         self._chosen = None
@@ -110,6 +125,19 @@ class Timeline(QWidget):
     def row_of(self, record: Record) -> float:
         """Return the height at which `record` is painted."""
         return (1 + LANES.index(lane_of(record)) + 0.5) * self._row_px
+
+    def scale(self) -> list[tuple[float, str, float]]:
+        """Return the marks of the scale in sight: pixels from the left, the time since the first event, room for it."""
+        metrics = QFontMetrics(font(TYPE.caption_px))
+        since_s = self._end_s - self._zero_s
+        widest = metrics.horizontalAdvance(moment_text(max(0.0, since_s), 0.1)) + 2 * GRID_PX
+        most = max(1.0, (self.width() - self._name_px) / widest)
+        step_s = next((step for step in _STEPS_S if self.span_s / step <= most), _STEPS_S[-1])
+        first = max(0, math.ceil((since_s - self.span_s) / step_s))
+        return [
+            (self.position(self._zero_s + number * step_s), moment_text(number * step_s, step_s), widest)
+            for number in range(first, math.floor(since_s / step_s) + 1)
+        ]
 
     # --- keys and mouse ---------------------------------------------------------------------------------
 
@@ -224,18 +252,14 @@ class Timeline(QWidget):
             words, room = self._translator.text("inspector.timeline.empty"), QRectF(self.rect())
             painter.drawText(room.adjusted(self._name_px, 0, 0, 0), Qt.AlignmentFlag.AlignCenter, words)
             return
-        widest = QFontMetrics(painter.font()).horizontalAdvance("0000.0 s") + GRID_PX
-        most = max(1.0, (self.width() - self._name_px) / widest)
-        step_s = next((step for step in _STEPS_S if self.span_s / step <= most), _STEPS_S[-1])
         top = (1 + len(LANES)) * self._row_px
-        first = int((self._end_s - self.span_s) // step_s)
-        for number in range(first, first + int(self.span_s / step_s) + 2):
-            x = self.position(number * step_s)
+        for x, words, widest in self.scale():
             painter.setPen(QColor(palette.line))
             painter.drawLine(QPointF(x, 0), QPointF(x, top))
             painter.setPen(QColor(palette.muted))
-            words = f"{number * step_s:.1f} s" if step_s < 1 else f"{number * step_s:.0f} s"
-            painter.drawText(QRectF(x + 2, top, 80, self._row_px), Qt.AlignmentFlag.AlignVCenter, words)
+            if self._name_px <= x <= self.width() - widest:
+                # A label that would be cut at the edge is left out; its line stays.
+                painter.drawText(QRectF(x + 2, top, widest, self._row_px), Qt.AlignmentFlag.AlignVCenter, words)
 
     def _paint_answers(self, painter: QPainter, palette: Palette) -> None:
         for answer in self._answers:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from desktop.settings import Settings
 from desktop.settings_service import SettingsService
 from desktop.ui.i18n.translator import LANGUAGES
 from desktop.ui.inspector.panel import InspectorPanel
+from desktop.ui.inspector.timeline import moment_text
 from desktop.ui.panels import Panels
 from orchestrator.contracts.dialogue import ChatMessage, LlmRequest, LlmTask
 
@@ -212,3 +214,23 @@ def test_everything_has_a_name_in_every_language(
         for widget in panel.findChildren(kind):
             if widget.objectName().startswith("inspector"):
                 assert widget.accessibleName(), widget.objectName()
+
+
+@pytest.mark.parametrize("zooms", range(-4, 4))
+def test_time_is_counted_from_the_first_event_and_its_labels_stand_apart(opened: Opened, zooms: int) -> None:
+    panel = opened.open()
+    opened.feed(records(200, from_s=26_352.0))
+    panel.timeline.zoom(zooms)
+    panel.timeline.follow()
+    marks = panel.timeline.scale()
+    assert len(marks) >= 2
+    for (left, _, width), (right, _, _) in itertools.pairwise(marks):
+        assert right - left >= width
+    assert all(":" in words and not words.startswith("2635") for _, words, _ in marks)
+    if panel.timeline.span_s >= 300:
+        assert marks[0][1] == "0:00"
+
+
+def test_a_moment_is_as_exact_as_its_scale() -> None:
+    assert [moment_text(at, 1) for at in (0, 61, 3723)] == ["0:00", "1:01", "1:02:03"]
+    assert [moment_text(at, 0.5) for at in (0.5, 59.96)] == ["0:00.5", "1:00.0"]
