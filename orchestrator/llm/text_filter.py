@@ -36,7 +36,7 @@ _LONG_SPAN = 400
 _URL_STARTS = ("https://", "http://", "www.")
 _URL_END = re.compile(r"[\s<>\"'“”‘’「」『』（）\[\]【】。，！？；、：\u4e00-\u9fff]")
 _TRAILING_URL = ".,;:!?"
-_CLOSERS = {"(": ")", "（": "）", "[": "]", "【": "】"}
+_CLOSERS = {"(": ")", "（": "）", "[": "]", "【": "】", "{": "}"}
 _ROLE_USER = ("user", "human", "用户", "user input")
 _ROLE_SELF = ("assistant", "ai", "bot", "character", "助手", "助理", "答")
 _FENCE = "```"
@@ -50,6 +50,9 @@ _TABLE_RULE = re.compile(r"\|[ \t:|-]*\n")
 _TABLE_RULE_START = re.compile(r"\|[ \t:|-]*$")
 _EMOTICON = re.compile(r"[:;=]-?[)(DPp]|\^_\^|:'\(")
 _EMOTICON_START = re.compile(r"(?:[:;=]-?|\^_?|:')$")
+_SHORTCODE = re.compile(r":([a-z][a-z_]{1,24}):")
+_SHORTCODE_START = re.compile(r":[a-z][a-z_]{0,24}$")
+_SENTENCE_ENDS = ".!?。！？…~～"
 _NO_SPACE_BEFORE = frozenset(".,!?;:)，。！？；：）、」』”")
 _MAX_ROLE = 24
 _PLAIN_BLANKS = str.maketrans({"\t": " ", "\u00a0": " ", "\u3000": " ", "\u2009": " ", "\u202f": " ", "\r": None})
@@ -280,7 +283,9 @@ class TextFilter:
         is_stage, shown = stage_direction(content)
         if char == "[":
             return self._square(text, end, is_final, expression, is_stage, shown)
-        if char == "【" or is_stage:
+        # "An (angry) sea" is read; between sentences the same is a tag.
+        is_tag = expression is not None and (char == "{" or not self._last or self._last in _SENTENCE_ENDS)
+        if char == "【" or is_tag or is_stage:
             self._cue(expression or shown)
             self._remove()
             return end + 1
@@ -339,6 +344,15 @@ class TextFilter:
     def _emoticon(self, text: str, is_final: bool) -> int | None:
         if not (self._gap or not self._last or self._last in ".!?,。！？，"):
             return None
+        code = _SHORTCODE.match(text)
+        if code is not None:
+            following = text[code.end() : code.end() + 1]
+            if not following and not is_final:
+                return 0
+            if not following.isalnum():
+                self._cue(expression_tag(code.group(1)) or "")
+                self._remove()
+                return code.end()
         match = _EMOTICON.match(text)
         if match is not None:
             if match.end() == len(text) and not is_final:
@@ -348,7 +362,7 @@ class TextFilter:
                 self._remove()
                 return match.end()
             return None
-        if not is_final and _EMOTICON_START.match(text):
+        if not is_final and (_EMOTICON_START.match(text) or _SHORTCODE_START.match(text)):
             return 0
         return None
 

@@ -99,11 +99,12 @@ def stage_direction(text: str) -> tuple[bool, str]:
 
 
 def expression_tag(text: str) -> str | None:
-    """Return the expression named by the content of square brackets, or none if it names none."""
+    """Return the (first) expression that a tag's content names, none if it holds anything but names of expressions."""
     word = text.strip().lower()
     for prefix in ("emotion:", "expression:", "mood:", "表情：", "表情:", "情绪：", "情绪:"):
         word = word.removeprefix(prefix).strip()
-    return EXPRESSIONS.get(word)
+    names = [EXPRESSIONS.get(part.strip()) for part in re.split(r"[,，、/|+&]", word)]
+    return names[0] if None not in names else None
 
 
 # Pictographs, dingbats, arrows, box drawing and the invisible parts of emoji sequences.

@@ -8,7 +8,8 @@ _ENGLISH: dict[str, str] = {
     "sad": r"i(?:'m| am) (?:so |very |really |truly )?sorry|so sorry|sorry to hear|sad to hear|my condolences|"
     r"that(?:'s| is| must be) (?:so |very |really )?(?:sad|hard|tough|awful|terrible)|unfortunately|i(?:'m| am) afraid|"
     r"what a pity|i apologi[sz]e|my apologies",
-    "surprised": r"wow|oh my|oh no|no way|really\?!|unbelievable|incredible|what a surprise|i didn(?:'t| not) expect",
+    "surprised": r"wow|oh my|oh no|(?<!is )(?<!was )no way(?=\s*[!?.,…]|\s*$)|really\?!|unbelievable|incredible|"
+    r"what a surprise|i didn(?:'t| not) expect",
     "happy": r"congratulations|congrats|well done|great(?: job| news| to|!)|wonderful|fantastic|awesome|hooray|yay|"
     r"happy to|glad to|my pleasure|i(?:'m| am) (?:so |very |really )?(?:glad|happy)|good morning|nice to meet|"
     r"welcome back|ha ?ha|you(?:'re| are) welcome|love (?:it|that)|cheers",

@@ -313,6 +313,8 @@ def test_garbage_in_place_of_a_drawing_is_told(tmp_path: Path, data: bytes, seed
         ("太好了，恭喜你！", "happy"),
         ("哇，真的吗？", "surprised"),
         ("让我想想。", "thinking"),
+        ("No way! You did it?", "surprised"),
+        ("There is no way to do that.", None),
         ("It is ten past nine.", None),
         ("现在是九点十分。", None),
         ("That is not wonderful.", None),

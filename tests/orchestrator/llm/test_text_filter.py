@@ -79,6 +79,11 @@ def test_what_is_spoken(text, expected):
         ("*sighs* Well. (yawning)", ("Well.", [("sad", 0), ("sleepy", 5)])),
         ("【害羞】嗯。", ("嗯。", [("shy", 0)])),
         ("[Monday] is fine", ("Monday is fine", [])),
+        ("[happy, excited] Yes!", ("Yes!", [("happy", 0)])),
+        ("(happy) Hi. {sad} Oh. (surprised)", ("Hi. Oh.", [("happy", 0), ("sad", 3), ("surprised", 7)])),
+        ("（开心、调皮）好呀！", ("好呀！", [("happy", 0)])),
+        (":happy: Hi. :wave: Bye :smile:", ("Hi. Bye", [("happy", 0), ("happy", 7)])),
+        ("An (angry) sea, {x} and at 10:30:20.", ("An (angry) sea, {x} and at 10:30:20.", [])),
     ],
 )
 def test_expressions_are_found(text, expected):
@@ -86,7 +91,7 @@ def test_expressions_are_found(text, expected):
 
 
 BITS = [
-    "Hello", " ", "world", ". ", "! ", "\n", "*", "**", "_", "`", "```", "[", "]", "(", ")", "](", "[happy]",
+    "Hello", " ", "world", ". ", "! ", "\n", "*", "**", "_", "`", "```", "[", "]", "(", ")", "](", "[happy]", "(sad)", "{", "}", ":shy:",
     "*smiles*", "(laughs)", "【", "】", "点头", "你好", "。", "，", "https://", "www.", "a.b/c", "😀", "<think>",
     "</think>", "<", ">", "<|im_end|>", "# ", "- ", "---", "|", "|---|", "User:", "Mynah:", "用户：", "3.5", ":)",
     ":", "\\", "~", "~~", "!", "![", "1. ", "h", "w", "=", "（", "）", "笑",
