@@ -210,7 +210,8 @@ class EventView:
         def make() -> Answer:
             utterance_id = str(record.get("utteranceId") or "")
             made = Answer(id=key, utterance_id=utterance_id, utterance=utterance or Utterance())
-            asked = self._asked.get(utterance_id)
+            # A typed line has no utterance to tell it by: it belongs to the first answer behind it, none to a silence.
+            asked = self._asked.get(utterance_id) if utterance_id else self._asked.pop("", None)
             if asked is not None:
                 made.asked_s, made.user_text = asked
             return made

@@ -55,14 +55,23 @@ class Told:
         self._log = EventLog(self.clock, None)
         self._log.add_tap(self.inbox.offer)
 
-    def at(self, at_s: float, payload: Payload, *, intent: str | None = None, answer: bool = True) -> None:
+    def at(
+        self,
+        at_s: float,
+        payload: Payload,
+        *,
+        intent: str | None = None,
+        answer: bool = True,
+        utterance: UtteranceId | None = U,
+        generation: GenerationId = G,
+    ) -> None:
         self.clock.advance_to(at_s)
         self._log.record(
             Event(
                 payload=payload,
                 source="test",
-                utterance_id=U,
-                generation_id=G if answer else None,
+                utterance_id=utterance,
+                generation_id=generation if answer else None,
                 intent_id=IntentId(intent) if intent else None,
             )
         )
@@ -115,6 +124,13 @@ def test_typed_text_is_timed_from_its_coming(told: Told) -> None:
     told.at(101.5, GenerationStateChanged(from_state=None, to_state="PREPARING"))
     told.at(102.0, OutputFirstSound(at_s=102.0), intent="i-1")
     assert told.view.answers[G].waits() == pytest.approx({"transcript": None, "first_token": None, "first_sound": 1.0})
+
+
+def test_an_answer_to_silence_is_not_shown_as_one_to_the_line_typed_before(told: Told) -> None:
+    told.at(101.0, InputUser(text="tea, please", via="typed"), answer=False, utterance=None)
+    for second, answer in ((102.0, G), (120.0, GenerationId("g-2"))):
+        told.at(second, GenerationStateChanged(from_state=None, to_state="PREPARING"), utterance=None, generation=answer)
+    assert [answer.user_text for answer in told.view.answers.values()] == ["tea, please", ""]
 
 
 def test_an_output_tells_what_became_of_it(told: Told) -> None:
