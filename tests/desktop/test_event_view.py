@@ -129,7 +129,8 @@ def test_typed_text_is_timed_from_its_coming(told: Told) -> None:
 def test_an_answer_to_silence_is_not_shown_as_one_to_the_line_typed_before(told: Told) -> None:
     told.at(101.0, InputUser(text="tea, please", via="typed"), answer=False, utterance=None)
     for second, answer in ((102.0, G), (120.0, GenerationId("g-2"))):
-        told.at(second, GenerationStateChanged(from_state=None, to_state="PREPARING"), utterance=None, generation=answer)
+        began = GenerationStateChanged(from_state=None, to_state="PREPARING")
+        told.at(second, began, utterance=None, generation=answer)
     assert [answer.user_text for answer in told.view.answers.values()] == ["tea, please", ""]
 
 

@@ -93,7 +93,7 @@ def answer_rows(view: EventView, translator: Translator) -> Iterable[tuple[str, 
             _seconds(waits["transcript"]),
             _seconds(waits["first_token"]),
             _seconds(waits["first_sound"]),
-            answer.reason,
+            _known("reason", answer.reason, translator),
             answer.user_text,
         )
 
@@ -109,9 +109,8 @@ def _state(answer: Answer, translator: Translator) -> str:
 def output_rows(view: EventView, translator: Translator) -> Iterable[tuple[str, ...]]:
     """Return a row for each output intent, newest first."""
     for output in reversed(view.outputs.values()):
-        key = f"inspector.output.{output.state}"
-        state = translator.text(key) if translator.has(key) else output.state
-        yield output.id, output.answer_id, output.kind, state, output.reason, output.text
+        kind, state = _known("kind", output.kind, translator), _known("output", output.state, translator)
+        yield output.id, output.answer_id, kind, state, _known("reason", output.reason, translator), output.text
 
 
 def slot_rows(view: EventView, translator: Translator) -> Iterable[tuple[str, ...]]:
@@ -125,6 +124,12 @@ def command_rows(view: EventView, translator: Translator) -> Iterable[tuple[str,
     """Return a row for each command, newest first."""
     for one in reversed(view.commands):
         yield f"{one.at_s:.2f}", one.text, one.by, _yes(one.is_accepted, translator), one.reason
+
+
+def _known(group: str, code: str, translator: Translator) -> str:
+    """Return the words for `code`, the code itself where there are none: another version's, a failure's."""
+    key = f"inspector.{group}.{code}"
+    return translator.text(key) if translator.has(key) else code
 
 
 def _yes(is_so: bool, translator: Translator) -> str:

@@ -98,7 +98,7 @@ def test_live_events_reach_the_tables(opened: Opened) -> None:
     assert column(panel.answers, 6) == ["question 1", "question 0"]
     assert column(panel.answers, 1) == ["preparing", "preparing"]
     panel.tabs.setCurrentIndex(2)
-    assert list(zip(column(panel.outputs, 3), column(panel.outputs, 4), strict=True)) == [("dropped", "stale")] * 2
+    assert list(zip(column(panel.outputs, 3), column(panel.outputs, 4), strict=True)) == [("dropped", "its answer was over")] * 2
     assert "8 events" in panel.status.text()
 
 
@@ -223,7 +223,7 @@ def test_time_is_counted_from_the_first_event_and_its_labels_stand_apart(opened:
     panel.timeline.zoom(zooms)
     panel.timeline.follow()
     marks = panel.timeline.scale()
-    assert len(marks) >= 2
+    assert len(marks) >= (2 if panel.timeline.span_s < 200 else 1)
     for (left, _, width), (right, _, _) in itertools.pairwise(marks):
         assert right - left >= width
     assert all(":" in words and not words.startswith("2635") for _, words, _ in marks)
