@@ -321,6 +321,8 @@ def main(argv: Sequence[str]) -> int:
         sys.stderr.write(f"barge-in-bench: --only: no {unknown[0]}; there are {', '.join(KINDS)}\n")
         return 2
     tell = Teller()
+    # A bench that is told to end takes the program with it, as when it is cancelled.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     story = Answer(text=STORY, first_token_s=0.1, tokens_per_s=50.0)
     with ScriptedLlm(default=story) if ENDPOINT in args.app else nullcontext() as llm:
         if llm is not None:

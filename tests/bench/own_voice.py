@@ -71,6 +71,11 @@ SCENES = (
     Scene(name="large room", place=_TABLE, delay_s=0.06, drift_ppm=50.0),
     Scene(name="study, the microphone is moved", place=_STUDY, moved=_BEDROOM, delay_s=0.15, drift_ppm=-50.0),
 )
+HALLS = (
+    Place(size_m=(9.0, 7.0, 3.5), speaker_m=(2.0, 2.0, 1.2), microphone_m=(6.0, 4.5, 1.0), rt60_s=0.8),
+    Place(size_m=(9.0, 7.0, 3.5), speaker_m=(2.0, 2.0, 1.2), microphone_m=(3.5, 3.2, 1.0), rt60_s=0.8),
+)
+"""Rooms in which sound hangs longer than a canceller's filter lasts: the microphone 4.7 m and 1.9 m away."""
 HEADPHONES = Scene(name="headphones", place=_STUDY, has_echo=False)
 
 
