@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 QUIET_S = 3.0
 AFTER_S = 1.0
+_LOOK_S = 0.1
 _RATE_HZ = 48_000
-_NOISY_DB = -45.0
-_MUCH_ECHO_DB = -6.0
+NOISY_DB = -45.0
+MUCH_ECHO_DB = -6.0
 _LATE_S = 0.03
 _EXPECTED_S = 0.01
-_CALM_PER_MINUTE = 1.0
+CALM_PER_MINUTE = 1.0
 _SAID = (
     "Please be quiet for a moment. I only want to hear myself in your room.",
     "Once upon a time there was a small bird that could repeat everything it heard, also the wind and the rain.",
@@ -108,9 +109,17 @@ class RoomDevices(Protocol):
 class SoundCard:
     """The devices of the settings."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Use the devices that a conversation would use."""
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        on_progress: Callable[[float], None] = lambda played_s: None,
+        cancelled: threading.Event | None = None,
+    ) -> None:
+        """Use the devices that a conversation would use; `on_progress` hears now and then how much was played."""
         self._settings = settings
+        self._on_progress = on_progress
+        self._cancelled = cancelled or threading.Event()
 
     def play(self, samples: Samples) -> tuple[Track, Track]:
         """Play to the end. Raises `PartFailed` where a device is missing or falls silent."""
@@ -145,7 +154,12 @@ class SoundCard:
         try:
             capture.open(microphone)
             playback.open(output, prepare=prepare)
-            if not over.wait(len(samples) / _RATE_HZ + 5.0):
+            limit_s = clock.monotonic_s() + len(samples) / _RATE_HZ + 5.0
+            while not over.wait(_LOOK_S) and not self._cancelled.is_set() and clock.monotonic_s() < limit_s:
+                self._on_progress(place / playback.rate_hz)
+            if self._cancelled.is_set():
+                raise PartFailed("room_cancelled", "given up", part="devices", recoverable=True)
+            if not over.is_set():
                 raise PartFailed("output_stalled", "the loudspeaker plays nothing", part="devices", recoverable=True)
         finally:
             playback.close()
@@ -225,7 +239,7 @@ def explain(figures: RoomFigures, language: str) -> list[Finding]:
             advice=texts[advice].format(**values) if advice else "",
         )
 
-    is_noisy = figures.noise_db > _NOISY_DB
+    is_noisy = figures.noise_db > NOISY_DB
     found = [
         finding("noise", "noise_warn", "warn", "noise_tip", db=figures.noise_db)
         if is_noisy
@@ -234,7 +248,7 @@ def explain(figures: RoomFigures, language: str) -> list[Finding]:
     if figures.coupling_db is None:
         found += [finding("echo", "echo_none"), finding("cancel", "cancel_none")]
     else:
-        is_loud = figures.coupling_db > _MUCH_ECHO_DB
+        is_loud = figures.coupling_db > MUCH_ECHO_DB
         found.append(
             finding("echo", "echo_warn", "warn", "echo_tip", db=figures.coupling_db)
             if is_loud
@@ -247,7 +261,7 @@ def explain(figures: RoomFigures, language: str) -> list[Finding]:
             if figures.is_half_duplex
             else finding("cancel", "cancel_ok", db=loss_db)
         )
-    stumbles = figures.cuts > 0 or figures.ducks_per_minute > _CALM_PER_MINUTE
+    stumbles = figures.cuts > 0 or figures.ducks_per_minute > CALM_PER_MINUTE
     counts: dict[str, Any] = {"ducks": figures.ducks, "cuts": figures.cuts, "seconds": figures.talked_s}
     if stumbles:
         found.append(finding("own", "own_warn", "warn", "own_tip", **counts))
@@ -256,10 +270,17 @@ def explain(figures: RoomFigures, language: str) -> list[Finding]:
     return found
 
 
-def _delay(figures: RoomFigures, finding: Callable[..., Finding]) -> Finding:
+def late_ms(figures: RoomFigures) -> int | None:
+    """Return the extra output delay that fits, in whole milliseconds; 0 where the devices tell the truth."""
     if figures.delay_s is None:
+        return None
+    return round(1000 * figures.delay_s) if figures.delay_s > _LATE_S + _EXPECTED_S else 0
+
+
+def _delay(figures: RoomFigures, finding: Callable[..., Finding]) -> Finding:
+    late = late_ms(figures)
+    if figures.delay_s is None or late is None:
         return finding("delay", "delay_unknown", "warn")
-    ms = 1000 * figures.delay_s
-    if figures.delay_s > _LATE_S + _EXPECTED_S:
-        return finding("delay", "delay_warn", "warn", "delay_tip", ms=ms)
-    return finding("delay", "delay_ok", ms=max(0.0, ms))
+    if late:
+        return finding("delay", "delay_warn", "warn", "delay_tip", ms=late)
+    return finding("delay", "delay_ok", ms=max(0.0, 1000 * figures.delay_s))

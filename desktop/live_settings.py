@@ -10,11 +10,12 @@ from desktop.bootstrap import RunningProgram
 from desktop.ears_numbers import ears_config
 from desktop.llm_host import LlmParts, local_model_name
 from desktop.models import ModelStore
-from desktop.settings import Settings
+from desktop.settings import Settings, attention_window_s
 from desktop.sound_models import load_final, load_partial, load_voices
 from orchestrator.contracts.commands import Reload
 from orchestrator.contracts.errors import InputError
 from orchestrator.contracts.intents import SpeechIntent
+from orchestrator.dialogue.attention import AttentionSettings
 
 SAMPLES = {
     "en": "Hello! This is how I sound when I talk with you.",
@@ -44,6 +45,8 @@ class EngineDoor:
                 self._engine.set_extra_output_delay(settings.extra_output_delay_ms / 1000)
             case "sensitivity" | "patience" | "ears":
                 self._engine.ears.configure(ears_config(settings))
+            case "attention" | "attention_s":
+                self._change_attention(settings)
             case "talk_mode":
                 self._is_hands_free = settings.talk_mode == "hands_free"
                 self._engine.ears.set_hands_free(self._is_hands_free)
@@ -63,6 +66,18 @@ class EngineDoor:
                 self._change_llm(settings)
             case _:
                 raise ValueError(f"{name} can't be changed while running")
+
+    def _change_attention(self, settings: Settings) -> None:
+        names = self._brains.names
+
+        async def configure() -> None:
+            core = self._assembly.core
+            if core is not None:
+                core.conversation.attention.configure(
+                    AttentionSettings(window_s=attention_window_s(settings), names=names)
+                )
+
+        self._program.run_on_core(configure)
 
     def _change_recogniser(self, settings: Settings) -> None:
         clock = self._assembly.timing.clock

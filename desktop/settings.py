@@ -18,6 +18,7 @@ import yaml
 from desktop.ears_numbers import Numbers, check_numbers, numbers_schema
 from desktop.sound_server import checked_name
 from orchestrator.contracts.errors import InputError
+from orchestrator.contracts.wellformed import mend_text
 from orchestrator.flows.whole_text import WholeTextLoader
 
 SETTINGS_FILE = "settings.yaml"
@@ -167,6 +168,11 @@ class LoadedSettings:
         if self.problems:
             raise InputError("settings_broken", "; ".join(str(problem) for problem in self.problems), part="settings")
         return self.settings
+
+
+def attention_window_s(settings: Settings) -> float | None:
+    """Return how long after an exchange no name is needed, None where none ever is."""
+    return settings.attention_s if settings.attention == "addressed" else None
 
 
 @functools.cache
@@ -324,7 +330,7 @@ def _read(path: Path, problems: list[Problem]) -> dict[str, Any]:
             continue
         try:
             value = yaml.SafeLoader.construct_document(_constructor(), value_node)
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, ValueError) as error:
             problems.append(_at(value_node, path, f"{name}: {_one_line(error)}"))
             continue
         checked = _checked(name, value, _at(value_node, path, ""), problems)
@@ -359,7 +365,7 @@ def _checked(name: str, value: Any, place: Problem, problems: list[Problem]) -> 
         return _WRONG
     try:
         return _CHECKS[setting.kind](setting, value)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         problems.append(dataclasses.replace(place, text=f"{name}: {error}" if place.line else str(error)))
         return _WRONG
 
@@ -367,7 +373,7 @@ def _checked(name: str, value: Any, place: Problem, problems: list[Problem]) -> 
 def _text(setting: Setting, value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"expected a text, got {value!r}")
-    return value.strip()
+    return mend_text(value).strip()
 
 
 def _sound(setting: Setting, value: Any) -> str:

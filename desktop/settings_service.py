@@ -21,6 +21,7 @@ from desktop.ears_numbers import Numbers, ears_numbers
 from desktop.key_vault import KeyVault, SystemKeyVault
 from desktop.llm_probe import LlmProbe, LlmTest, base_url
 from desktop.models import ModelStore
+from desktop.room_measurement import RoomMeasurement, RoomSound
 from desktop.settings import SETTINGS_FILE, Settings, check_value, load_settings, save_settings
 from desktop.sound_probe import SoundTest, SoundTests
 from desktop.sound_server import KEY_SETTINGS, find_key, is_server, parse_server
@@ -45,6 +46,8 @@ ENGINE_LIVE = frozenset(
         "output_device",
         "sensitivity",
         "patience",
+        "attention",
+        "attention_s",
         "talk_mode",
         "voice",
         "volume",
@@ -142,6 +145,7 @@ class InstallStep:
     done_bytes: int = 0
     total_bytes: int = 0
     message: str = ""
+    code: str = ""
 
     @property
     def is_over(self) -> bool:
@@ -161,6 +165,7 @@ class SettingsService:
         vault: KeyVault | None = None,
         make_store: Callable[[], ModelStore] = ModelStore,
         list_sound: Callable[[], DeviceChoices] | None = None,
+        room_sound: RoomSound | None = None,
     ) -> None:
         """Begin with the `settings` in force, which may differ from the saved ones by options of the command line."""
         self._data = data
@@ -171,6 +176,7 @@ class SettingsService:
         self._sound_tests = SoundTests(clock, self._vault)
         self._make_store = make_store
         self._list_sound = list_sound or list_sound_devices
+        self.room = RoomMeasurement(lambda: self._settings, room_sound)
         self._lock = threading.Lock()
         self._door: LiveDoor | None = None
         self._cancelled: dict[str, threading.Event] = {}
@@ -213,6 +219,7 @@ class SettingsService:
         for event in self._cancelled.values():
             event.set()
         self._sound_tests.cancel()
+        self.room.cancel()
         self._work.close(timeout_s)
 
     # --- settings ---------------------------------------------------------------------------------------
@@ -317,6 +324,11 @@ class SettingsService:
         self._work.add(work)
 
     @property
+    def is_loading(self) -> bool:
+        """Whether a conversation is being loaded."""
+        return self._is_expecting
+
+    @property
     def door(self) -> LiveDoor | None:
         """The running conversation, none while it is being loaded."""
         return self._door
@@ -330,7 +342,7 @@ class SettingsService:
             try:
                 on_done(self._list_sound())
             except MynahError as error:
-                on_done(DeviceChoices(message=error.message))
+                on_done(DeviceChoices(message=error.message, code=error.code))
 
         self._work.add(work)
 
@@ -379,7 +391,7 @@ class SettingsService:
                 last = InstallStep(name=name, stage="installed")
             except MynahError as error:
                 stage = "cancelled" if cancelled.is_set() else "failed"
-                last = InstallStep(name=name, stage=stage, message=error.message)
+                last = InstallStep(name=name, stage=stage, message=error.message, code=error.code)
             except OSError as error:
                 last = InstallStep(name=name, stage="failed", message=str(error))
             finally:

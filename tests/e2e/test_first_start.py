@@ -110,6 +110,7 @@ def test_a_newcomer_walks_the_guide(
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "settings.yaml").write_text(f"ui_language: {language}\n", encoding="utf-8")
     env = {**sound_rig.env, **screen_rig.env}
+    texts = CATALOGUES["en" if language == "en" else "zh_CN"]
     with Program(["--llm", "none", "--language", language], folder=tmp_path, env=env) as program:
         screen_rig.wait_for_window("Mynah")
         user = Newcomer(program, screen_rig, shots)
@@ -122,19 +123,24 @@ def test_a_newcomer_walks_the_guide(
                 user.click("listenButton")
                 program.wait_for("output:first_sound", timeout_s=20)
             if step == "room":
-                seq = program.of("output:first_sound")[-1]["seq"]
                 user.click("roomStartButton")
-                program.wait_for("output:first_sound", after=seq, timeout_s=20)
-                user.see("roomTakeButton", timeout_s=40)
-                user.keep(f"guide_{language}_{number}_{step}_measured")
-                user.click("roomTakeButton")
+                user.see("roomWords", lambda text: text == texts["setup.room.talking"], timeout_s=40)
+                user.keep(f"guide_{language}_{number}_{step}_running")
+                if language == "zh":
+                    user.click("roomStartButton")
+                    user.see("roomWords", lambda text: text == texts["setup.room.idle"])
+                else:
+                    user.see("roomWords", lambda text: text == texts["setup.room.because.headphones"], timeout_s=80)
+                    user.keep(f"guide_{language}_{number}_{step}_measured")
+                    user.click("roomTakeButton")
+                    user.see("roomAdvice", lambda text: text == texts["setup.room.taken"])
             user.click("setupNextButton")
         until_s = time.monotonic() + 5
         while any(w["objectName"] == "setupTitle" and w["visible"] for w in user.look()):
             assert time.monotonic() < until_s, "the guide ends with its last page"
         stored = (tmp_path / "data" / "settings.yaml").read_text(encoding="utf-8")
-        # A quiet virtual room without any speech: too faint a voice, so the middle preset stays.
-        assert "sensitivity" not in stored
+        # Microphone and loudspeaker of the virtual card are as far apart as headphones'.
+        assert ("sensitivity: eager" in stored) == (language == "en")
         assert [r for r in program.of("history:commit") if r["payload"]["role"] == "assistant"] == []
         code, _ = program.end()
         assert code == 0

@@ -61,7 +61,7 @@ class AvatarEditor(BoxEditor):
         for index, choice in enumerate(self._choices, 1):
             broken = text("menu.avatar.broken", name=choice.id)
             self._box.addItem(broken if choice.problem else choice.name(language))
-            self._box.setItemData(index, choice.problem or choice.licence, Qt.ItemDataRole.ToolTipRole)
+            self._box.setItemData(index, self._problem_of(choice) or choice.licence, Qt.ItemDataRole.ToolTipRole)
             if choice.problem:
                 # The flags of a line; its item would be a wrapper that outlives the line.
                 self._box.setItemData(index, 0, _FLAGS)
@@ -69,9 +69,12 @@ class AvatarEditor(BoxEditor):
             self._values.append(self._value)
             self._box.addItem(str(self._value))
         self._box.setCurrentIndex(self._values.index(self._value))
-        problems = [choice.problem for choice in self._choices if choice.problem]
+        problems = [self._problem_of(choice) for choice in self._choices if choice.problem]
         self._problems.setText("\n".join(problems))
         self._problems.setVisible(bool(problems))
+
+    def _problem_of(self, choice: AvatarChoice) -> str:
+        return self._translator.fault(choice.code, choice.problem) if choice.problem else ""
 
     def _on_import_clicked(self) -> None:
         text = self._translator.text

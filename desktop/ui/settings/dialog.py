@@ -101,7 +101,7 @@ class SettingsDialog(FormDialog):
         area = QScrollArea()
         area.setObjectName(f"settingsScroll_{group}")
         area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         self._translator.bind(area.setAccessibleName, f"settings.group.{group}")
         self._pages.addWidget(area)
         # Made here and not by Qt: the wrapper of an item that Qt made is not told when its list ends.
@@ -142,7 +142,7 @@ class SettingsDialog(FormDialog):
             case "sound":
                 return [
                     ListenButton(self._service, self._bridge, self._translator),
-                    RoomPane(self._service, self._bridge, self._theme, self._translator),
+                    RoomPane(self._service, self._bridge, self._translator),
                 ]
             case "voice":
                 return [ListenButton(self._service, self._bridge, self._translator)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -29,6 +29,7 @@ SHORT_ROLE = Qt.ItemDataRole.UserRole + 1
 
 
 _LIST_FRAME_PX = 6
+_SPARE_PX = 8
 
 
 class ChoiceBox(QComboBox):
@@ -40,6 +41,10 @@ class ChoiceBox(QComboBox):
     def shown_text(self) -> str:
         """Return what the closed box says."""
         return str(self.currentData(SHORT_ROLE) or self.currentText())
+
+    def sizeHint(self) -> QSize:
+        """Return the room of the widest choice: the style's own reckoning is a little short for large letters."""
+        return super().sizeHint() + QSize(_SPARE_PX, 0)
 
     def showPopup(self) -> None:
         """Open the list as wide as its widest line."""

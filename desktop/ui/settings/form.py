@@ -227,7 +227,7 @@ class SettingsForm(QObject):
             if isinstance(editor, DeviceEditor):
                 editor.offer([device.name for device in devices])
         self.devices_note.setVisible(bool(found.message))
-        self.devices_note.setText(found.message)
+        self.devices_note.setText(self._translator.fault(found.code, found.message))
 
     def _on_import_asked(self, path: Path) -> None:
         if self._characters is not None:
@@ -263,7 +263,7 @@ class SettingsForm(QObject):
         elif step.stage == "cancelled":
             row.tell("caption", "settings.model.cancelled")
         else:
-            row.tell("error", "settings.model.failed", step.message)
+            row.tell("error", "settings.model.failed", self._translator.fault(step.code, step.message))
 
     # --- the language model -----------------------------------------------------------------------------
 

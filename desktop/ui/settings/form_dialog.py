@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QWidget
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QHideEvent, QKeyEvent, QShowEvent
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from desktop.bridge import Bridge
 from desktop.persona_service import PersonaService
@@ -65,6 +65,14 @@ class FormDialog(QDialog):
         """Rest while hidden."""
         self._timer.stop()
         super().hideEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Let Enter end a field: it presses a button only where that has the keyboard."""
+        is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if is_enter and not isinstance(self.focusWidget(), QPushButton):
+            event.accept()
+            return
+        super().keyPressEvent(event)
 
     def adopt(self, parent: QWidget | None, width_px: int, height_px: int) -> None:
         """Take `parent`, and the size at letters of normal size, as far as the screen goes.

@@ -60,7 +60,8 @@ class SettingRow(QWidget):
         if self._key is None:
             return
         is_known = self._translator.has(self._key)
-        words = self._translator.text(self._key) if is_known else self._raw or self._key
+        code = self._key.removeprefix("settings.error.")
+        words = self._translator.text(self._key) if is_known else self._translator.fault(code, self._raw) or self._key
         if is_known and "{detail}" in words:
             words = words.format(detail=self._raw)
         self._status.setText(words)

@@ -67,7 +67,7 @@ class SetupGuide(FormDialog):
         self._names = list(STEPS)
         self._picture = QLabel()
         self._picture.setObjectName("setupPicture")
-        self._picture.setFixedSize(_PICTURE_PX, _PICTURE_PX)
+        self._picture.setFixedSize(icons.square(_PICTURE_PX))
         self._title = self._label("setupTitle", "headline")
         self._intro = self._label("setupIntro", "")
         self._count = self._label("setupCount", "caption")
@@ -81,7 +81,7 @@ class SetupGuide(FormDialog):
         for _ in STEPS:
             area = QScrollArea()
             area.setWidgetResizable(True)
-            area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+            area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
             self._pages.addWidget(area)
         self.skip = self._button("setupSkipButton", self.hide)
         self.back = self._button("setupBackButton", lambda: self.turn(-1))
@@ -165,7 +165,7 @@ class SetupGuide(FormDialog):
         column.setContentsMargins(0, 0, 0, GRID_PX)
         column.setSpacing(GRID_PX)
         if name == "room":
-            column.addWidget(RoomPane(self._service, self._bridge, self._theme, self._translator))
+            column.addWidget(RoomPane(self._service, self._bridge, self._translator))
         for setting, row in zip(STEPS[name], self.form.add(STEPS[name], page), strict=True):
             column.addWidget(row)
             if setting == "input_device":
@@ -186,7 +186,7 @@ class SetupGuide(FormDialog):
         column = QVBoxLayout(card)
         column.setContentsMargins(2 * GRID_PX, 2 * GRID_PX, 2 * GRID_PX, 2 * GRID_PX)
         column.setSpacing(2 * GRID_PX)
-        for key in ("talk", "stop", "type", "menu", "again"):
+        for key in ("talk", "stop", "sleep", "type", "menu", "again"):
             tip = self._label(f"setupTip_{key}", "")
             self._translator.bind(tip.setText, f"setup.done.{key}")
             column.addWidget(tip)

@@ -137,7 +137,7 @@ class PersonaPane(QWidget):
         if problem is not None:
             key = f"settings.error.{problem[0]}"
             known = self._translator.has(key)
-            self.status.setText(self._translator.text(key) if known else problem[1])
+            self.status.setText(self._translator.text(key) if known else self._translator.fault(*problem))
 
     def _put(self, name: str, words: str) -> None:
         label = self._labels[name]
