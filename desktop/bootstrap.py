@@ -46,6 +46,7 @@ from orchestrator.contracts.events import (
     AppReady,
     ControlAck,
     Event,
+    LlmEnded,
     LogOpen,
     OutputStateChanged,
     Payload,
@@ -189,6 +190,13 @@ class Assembly:
         self._book = policy.book(self.brains.names)
         self.engine.ears.set_holds_turn(lambda text: self._book.holds_turn(text))
         failures = FailureNotice()
+        self.event_log.add_tap(
+            lambda record: (
+                failures.recovered()
+                if record["type"] == LlmEnded.TYPE and record["payload"]["outcome"] == "ok"
+                else None
+            )
+        )
         names = self.brains.names
         self._parts = CoreParts(
             clock=clock,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import io
 import logging
 import os
 import sys
@@ -168,6 +169,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def entry() -> None:
     """Run `mynah` as a program: end the process with its code, without waiting for what native threads still do."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal or pipe of another encoding shows what it can't hold as an escape.
+        sys.stdout.reconfigure(errors="backslashreplace")
     code = main()
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):

@@ -203,7 +203,7 @@ class ControlChannel:
                 raise InputError(
                     "control_unreadable", f"cannot read the control channel {where}: {error.strerror}"
                 ) from error
-        threading.Thread(target=self._run, args=(source,), name="control", daemon=True).start()
+        threading.Thread(target=self._run, args=(source, where != "-"), name="control", daemon=True).start()
 
     def close(self) -> None:
         """Say of every reload that still waits that it will not come any more; for the end of the program."""
@@ -212,7 +212,7 @@ class ControlChannel:
         for number in waiting:
             self._end_reload(number, "not reloaded: the program is ending")
 
-    def _run(self, source: BinaryIO) -> None:
+    def _run(self, source: BinaryIO, is_ours: bool) -> None:
         try:
             while line := source.readline(MAX_LINE + 1):
                 if len(line) > MAX_LINE:
@@ -223,6 +223,9 @@ class ControlChannel:
                     self.handle_line(line)
         except (OSError, ValueError):
             log.debug("the control channel ended")
+        finally:
+            if is_ours:
+                source.close()
         if self._on_end is not None:
             self._on_end()
 

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from desktop.flow_check import persona_problems
 from desktop.paths import assets, cache_dir, data_dir, flow_config
+from desktop.shared_options import add_everywhere
 from orchestrator.contracts.dialogue import LlmRequest, TurnContext, TurnInput
 from orchestrator.contracts.errors import InputError, MynahError
 from orchestrator.dialogue.brain_loading import LoadedBrain, TestRails, make_store
@@ -69,11 +70,11 @@ def _parser() -> argparse.ArgumentParser:
     calibrate = commands.add_parser("calibrate", help="show how well user intents are told apart")
     calibrate.add_argument("path", nargs="?", type=Path, help="a folder or a file (default: your flow folder)")
     calibrate.set_defaults(run=_calibrate)
-    for command in (check, test, graph, calibrate):
-        command.add_argument("--json", action="store_true", help="print JSON")
-        command.add_argument("--flows", type=Path, metavar="DIR", help="your own flow folder")
-        command.add_argument("--data", type=Path, metavar="DIR", help="the data folder")
-        command.add_argument("--log-level", choices=LOG_LEVELS, help="how much is logged to standard error")
+    each = (check, test, graph, calibrate)
+    add_everywhere(parser, each, "--json", action="store_true", help="print JSON")
+    add_everywhere(parser, each, "--flows", type=Path, metavar="DIR", help="your own flow folder")
+    add_everywhere(parser, each, "--data", type=Path, metavar="DIR", help="the data folder")
+    add_everywhere(parser, each, "--log-level", choices=LOG_LEVELS, help="how much is logged to standard error")
     return parser
 
 

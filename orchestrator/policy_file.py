@@ -28,6 +28,9 @@ _CELLS = (
     "drop_when_busy",
 )
 _LANGUAGES = ("en", "zh")
+_LEAST_TIME_S = {"quiet_after_stop_s": 0.0}
+_USUAL_LEAST_S = 0.1
+_MOST_TIME_S = 60
 
 _QUEUED = frozenset(
     {"lane", "class", "score", "expires_after_s", "coalesce_key", "coalesce_window_s", "max_waiting", "drop_when_busy"}
@@ -280,17 +283,13 @@ def _read_times(node: Node, times: InterruptionTimes, report: Report) -> Interru
     names = [f.name for f in fields(InterruptionTimes)]
     for key in section:
         value = section.get(key)
+        least_s = _LEAST_TIME_S.get(key, _USUAL_LEAST_S)
         if key not in names:
             report.add(section.key(key), "unknown_key", f"unknown time “{key}”", suggestion=did_you_mean(key, names))
-        elif (
-            isinstance(value, ScalarNode)
-            and isinstance(value.value, (int, float))
-            and not isinstance(value.value, bool)
-            and 0.1 <= value.value <= 60
-        ):
+        elif isinstance(value, ScalarNode) and _is_number(value.value, least_s, _MOST_TIME_S):
             times = replace(times, **{key: float(value.value)})
         elif value is not None:
-            report.add(value, "policy_value", f"“{key}” is a number of seconds from 0.1 to 60")
+            report.add(value, "policy_value", f"“{key}” is a number of seconds from {least_s:g} to {_MOST_TIME_S}")
     return times
 
 
@@ -339,7 +338,12 @@ def policy_schema() -> dict[str, Any]:
                 "type": "object",
                 "additionalProperties": False,
                 "properties": {
-                    f.name: {"type": "number", "minimum": 0.1, "maximum": 60} for f in fields(InterruptionTimes)
+                    f.name: {
+                        "type": "number",
+                        "minimum": _LEAST_TIME_S.get(f.name, _USUAL_LEAST_S),
+                        "maximum": _MOST_TIME_S,
+                    }
+                    for f in fields(InterruptionTimes)
                 },
             },
         },

@@ -195,7 +195,7 @@ class Bus:
         if envelope.expires_at_s is not None and now_s > envelope.expires_at_s:
             self._note_drop(envelope.type, "expired", envelope.event)
             return
-        if self._gate is not None and self._gate(envelope):
+        if self._is_stale(envelope):
             self._note_drop(envelope.type, "stale", envelope.event)
             return
         self._log.record_envelope(envelope)
@@ -215,6 +215,15 @@ class Bus:
                 )
             )
 
+    def _is_stale(self, envelope: Envelope) -> bool:
+        """Ask the gate; one that fails lets the event through, for an interrupt must not be lost with it."""
+        try:
+            return self._gate is not None and self._gate(envelope)
+        except Exception:
+            self.counters["handler_failed"] += 1
+            log.exception("the check of %s failed", envelope.type)
+            return False
+
     def _note_drop(self, kind: str, reason: str, event: Event | None) -> None:
         self.counters[f"dropped:{reason}"] += 1
         self._log.record(
@@ -230,7 +239,11 @@ class Bus:
 
         if event is not None:
             for handler in self._drop_handlers.get(kind, ()):
-                handler(event, reason)
+                try:
+                    handler(event, reason)
+                except Exception:
+                    self.counters["handler_failed"] += 1
+                    log.exception("who watches dropped %s failed", kind)
 
     def _drop_unplaced(self, kind: str, reason: str) -> None:
         self._note_drop(kind, reason, None)

@@ -36,6 +36,7 @@ from orchestrator.dialogue.ledger_turns import continuation, repetition
 from orchestrator.dialogue.misheard import TYPED, Corrections
 from orchestrator.dialogue.output_watch import OutputWatch
 from orchestrator.dialogue.phrase_book import PhraseBook
+from orchestrator.dialogue.quiet import Quiet
 from orchestrator.dialogue.silence import SilenceTimer
 from orchestrator.dialogue.speculation import Speculation
 from orchestrator.dialogue.state_line import StateLine
@@ -101,6 +102,7 @@ class Conversation:
             turns=turns,
             views=views,
             on_change=self.refresh,
+            on_silence=self._on_output_silent,
         )
         self.speculation = Speculation(clock=clock, turns=turns, trace=bus.trace, may_begin=may_speculate)
         self.attention = Attention(
@@ -119,6 +121,7 @@ class Conversation:
         self._record = InterruptRecord(bus, turns)
         self._judge = Judge(turns=turns, ledger=ledger, brain=brain)
         self._is_closing = False
+        self.quiet = Quiet(clock=clock, length_s=lambda: self._times.quiet_after_stop_s)
         self.held = HeldAnswers(
             turns=turns,
             speech=speech,
@@ -192,13 +195,22 @@ class Conversation:
         is_audible = active is not None and self._output.audible == active.generation_id
         is_silent = active is not None and not (active.sounded and is_audible)
         if active is not None and is_silent and not active.is_protected:
-            # Nothing sounds that the ears could cut: before the first sound, or while a tool works in silence.
-            utterance.holds = active.generation_id
-            if active.suspend("user_spoke_first"):
-                self._speech.hold(active.generation_id)
+            self._hold_for(utterance, active)
         elif active is not None and active.state is GenerationState.SUSPENDED:
             utterance.holds = active.generation_id
         self._line.refresh()
+
+    def _hold_for(self, utterance: Utterance, active: Generation) -> None:
+        """Hold an answer of which nothing sounds that the ears could cut: before its first sound, or in a silence."""
+        utterance.holds = active.generation_id
+        if active.suspend("user_spoke_first"):
+            self._speech.hold(active.generation_id)
+
+    def _on_output_silent(self) -> None:
+        """Hold for a user who began too softly to be noticed over the voice and still speaks into its silence."""
+        active, utterance = self._turns.active, self._utterances.speaking()
+        if active is not None and utterance is not None and not active.is_protected and not self._is_closing:
+            self._hold_for(utterance, active)
 
     def _on_interrupt(self, envelope: Envelope) -> None:
         event = envelope.event
@@ -225,6 +237,8 @@ class Conversation:
         active = self._turns.active
         self._kept.clear()
         self.speculation.discard("stopped")
+        if payload.reason is InterruptReason.USER_STOP:
+            self.quiet.begin()
         if active is not None:
             self._record.confirm(active, Verdict.STOP_ONLY, "words", None, utterance_id)
             self._cancel(active, payload.reason)
@@ -316,6 +330,8 @@ class Conversation:
         self, decision: Decision, active: Generation | None, user: InputUser | None, utterance_id: UtteranceId
     ) -> None:
         is_joined = False
+        if decision.verdict is Verdict.STOP_ONLY:
+            self.quiet.begin()
         if active is not None:
             was_touched = decision.verdict is not Verdict.KEEP
             if was_touched:
@@ -402,6 +418,7 @@ class Conversation:
         if stop.rest:
             return replace(payload, text=stop.rest, interrupt_hint="interrupted" if active is not None else None)
         self._views.show(UserTextView(utterance_id=event.utterance_id, text=payload.text, final=True, via=payload.via))
+        self.quiet.begin()
         if active is not None:
             self._record.confirm(active, Verdict.STOP_ONLY, "words", payload.text, event.utterance_id)
             self._cancel(active, InterruptReason.USER_STOP)
@@ -416,6 +433,7 @@ class Conversation:
                 UserTextView(utterance_id=event.utterance_id, text=payload.text, final=True, via=payload.via)
             )
         user = turn_input(payload, event.utterance_id)
+        self.quiet.end()
         self._silence.disarm()
         is_joined = event.coalesce_key == "joined"
         replaces = self._corrections.take_replaced()

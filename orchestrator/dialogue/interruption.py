@@ -25,10 +25,12 @@ class InterruptionTimes:
 
     `confirm_timeout_s`: a held answer that hears nothing this long after the sound ended goes on by itself, once.
     `thinking_after_s`: without sound for this long, the character shows that it thinks.
+    `quiet_after_stop_s`: for this long after a stop nothing is said that is not urgent.
     """
 
     confirm_timeout_s: float = 2.0
     thinking_after_s: float = 1.0
+    quiet_after_stop_s: float = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,8 @@ from orchestrator.generation import Generations
 class OutputWatch:
     """Subscribes to the reports of player and voice. Lives on the core loop; handlers never wait.
 
-    `audible` is the answer that sounds or is shown right now; `on_change` hears that it may have changed.
+    `audible` is the answer that sounds or is shown right now; `on_change` hears that it may have changed, `on_silence`
+    that all there was to say has sounded.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class OutputWatch:
         turns: TurnLoop,
         views: ViewSink,
         on_change: Callable[[], None],
+        on_silence: Callable[[], None],
     ) -> None:
         """Wire the handlers."""
         self._clock = clock
@@ -47,6 +49,7 @@ class OutputWatch:
         self._turns = turns
         self._views = views
         self._on_change = on_change
+        self._on_silence = on_silence
         self.audible: GenerationId | None = None
         bus.subscribe(OutputCut, self._on_cut)
         bus.subscribe(OutputFirstSound, self._on_first_sound)
@@ -156,4 +159,6 @@ class OutputWatch:
             self.audible = None
         elif payload.state == "speaking" and event.generation_id is not None:
             self.audible = event.generation_id
+        if payload.state == "queue_empty":
+            self._on_silence()
         self._on_change()

@@ -23,6 +23,7 @@ from orchestrator.dialogue.reply import SpeechReply
 from orchestrator.dialogue.settlement import ACK_LIMIT_S, END_LIMIT_S, Settlement
 from orchestrator.dialogue.turn_context import CoreTurn, Snapshot
 from orchestrator.dialogue.turn_work import Script, TurnPorts, TurnWork
+from orchestrator.flows.texts import language_of
 from orchestrator.generation import Generation
 
 log = logging.getLogger(__name__)
@@ -287,12 +288,14 @@ class TurnLoop:
     async def _apologise(self, work: TurnWork, code: str, *, part: str) -> None:
         """Say once, in the user's language, what failed and what to do; it is never stored as an answer."""
         await work.generation.confirmed.wait()
-        text = self._ports.apology(code, work.user.language)
+        # A typed line says its language by its words alone.
+        language = language_of(work.user.text, work.user.language)
+        text = self._ports.apology(code, language)
         work.failed_because = code
         self._settlement.emit(
             work.generation, AppError(code=f"{part}_{code}", part=part, recoverable=True, message=text)
         )
-        await work.reply.say(Message(text=text, source="error", language=work.user.language))
+        await work.reply.say(Message(text=text, source="error", language=language))
 
     # --- ending -----------------------------------------------------------------------------------------
 

@@ -57,6 +57,10 @@ class Utterances:
         """Return the undecided one, if there is just one."""
         return self.newest() if len(self._open) == 1 else None
 
+    def speaking(self) -> Utterance | None:
+        """Return the newest one whose turn has not ended."""
+        return next((utterance for utterance in reversed(self._open.values()) if utterance.turn_end is None), None)
+
     def close(self, utterance_id: UtteranceId) -> Utterance | None:
         """Forget one, decided."""
         return self._open.pop(utterance_id, None)

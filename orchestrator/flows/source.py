@@ -6,6 +6,7 @@ file costs no more than a long one.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -110,6 +111,9 @@ class _Builder:
         if not is_well_formed(event.value):
             self._fail(start, "yaml_character", ILL_FORMED)
         value = text if quoted else resolve_plain(text)
+        if isinstance(value, float) and not math.isfinite(value):
+            self._fail(start, "out_of_range", f"the number {text} is too large")
+            value = text
         return ScalarNode(
             self.file,
             start.line + 1,

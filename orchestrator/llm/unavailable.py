@@ -53,7 +53,7 @@ _SPOKEN: dict[FailureCode, dict[str, str]] = {
         "zh": "语言模型的回答无法使用。请再试一次，或在设置里换一个模型。",
     },
 }
-_AGAIN = {
+STILL = {
     "en": "My language model still doesn't work.",
     "zh": "语言模型还是用不了。",
 }
@@ -129,7 +129,7 @@ class FailureNotice:
     def sentence(self, code: FailureCode, language: str | None) -> str:
         """Return what to say now that a call failed with `code`."""
         if code is self._said:
-            return _AGAIN[text_language(language)]
+            return STILL[text_language(language)]
         self._said = code
         return spoken(code, language)
 

@@ -38,9 +38,10 @@ class _Waiting:
 class NotificationGate:
     """Holds due notifications until neither side speaks; an urgent one does not wait for the character.
 
-    An urgent one holds the answer in progress, is said as it came, and lets the answer go on. A normal one may be
-    worded by a capable model, which may also put it off once, for `DEFER_S` at most and never past its expiry. Two with
-    the same id or the same words are one. Lives on the core loop; at most 32 wait, the oldest normal one gives way.
+    A normal one also waits for the end of the quiet that a stop has begun; it may be worded by a capable model, which
+    may also put it off once, for `DEFER_S` at most and never past its expiry. An urgent one holds the answer in
+    progress, is said as it came, and lets the answer go on. Two with the same id or the same words are one. Lives on
+    the core loop; at most 32 wait, the oldest normal one gives way.
     """
 
     _MOST = 32
@@ -57,6 +58,7 @@ class NotificationGate:
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
         self._expiry: asyncio.TimerHandle | None = None
         self._deferral: asyncio.TimerHandle | None = None
+        self._quiet_end: asyncio.TimerHandle | None = None
         self._held: set[str] = set()
         self._is_closed = False
         bus.subscribe(NotifyRequested, self._on_notify)
@@ -88,6 +90,12 @@ class NotificationGate:
         self._expire()
         now_s = self._clock.monotonic_s()
         ready = [key for key, item in self._waiting.items() if item.not_before_s <= now_s]
+        quiet_s = self._conversation.quiet.left_s
+        if quiet_s > 0 and any(not self._waiting[key].request.urgent for key in ready):
+            ready = [key for key in ready if self._waiting[key].request.urgent]
+            self._wait_for_quiet_end(quiet_s)
+            if not ready:
+                self._hold("after_stop")
         if not ready:
             return
         key = max(ready, key=lambda k: (self._waiting[k].score, -ready.index(k)))
@@ -109,6 +117,12 @@ class NotificationGate:
                 self._say_state(key, "held", because)
         self._held = set(self._waiting)
         self._arm_expiry()
+
+    def _wait_for_quiet_end(self, quiet_s: float) -> None:
+        if self._quiet_end is not None:
+            self._quiet_end.cancel()
+        if not self._is_closed:
+            self._quiet_end = asyncio.get_running_loop().call_later(quiet_s, self.try_to_speak)
 
     @staticmethod
     def _may_hold(active: Generation) -> bool:
@@ -180,7 +194,7 @@ class NotificationGate:
     def close(self) -> None:
         """Say nothing more; what waits counts as expired (a reminder stays in the store and is due again)."""
         self._is_closed = True
-        for timer in (self._expiry, self._deferral):
+        for timer in (self._expiry, self._deferral, self._quiet_end):
             if timer is not None:
                 timer.cancel()
         for key in list(self._waiting):

@@ -70,3 +70,25 @@ def test_what_is_not_there_is_said(data: Path, tmp_path: Path, capsys: pytest.Ca
     assert run(empty, capsys, "list").startswith("no conversations")
     with pytest.raises(InputError, match="no conversations"):
         history_main(["--data", str(empty), "export"])
+
+
+@pytest.mark.parametrize("what", [["list", "--json"], ["export", "--format", "json"], ["delete", "--all"]])
+def test_the_folder_may_be_named_before_and_behind_the_sub_command(
+    data: Path, what: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = []
+    for argv in (["--data", str(data), *what], [*what, "--data", str(data)], [what[0], "--data", str(data), *what[1:]]):
+        if what[0] != "delete" or not shown:
+            assert history_main(argv) == 0
+            shown.append(capsys.readouterr().out)
+        else:
+            assert history_main(argv) == 0
+            assert capsys.readouterr().out == "0 messages deleted\n"
+    assert len(set(shown)) == 1 and shown[0] not in ("", "[]\n")
+
+
+def test_the_folder_named_last_counts(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert history_main(["--data", str(empty), "list", "--json", "--data", str(data)]) == 0
+    assert json.loads(capsys.readouterr().out)

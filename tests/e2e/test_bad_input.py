@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,54 @@ def test_wrong_wav(tmp_path: Path, content: bytes | None, words: str) -> None:
         )
     )
     assert words in line
+
+
+@pytest.mark.parametrize("option", ["--echo-db", "--delay-ms", "--drift-ppm", "--snr-db"])
+@pytest.mark.parametrize("value", ["nan", "inf", "1e999"])
+def test_numbers_that_are_none(option: str, value: str) -> None:
+    from desktop.simulate import simulate_main
+
+    with pytest.raises(SystemExit) as ended:
+        simulate_main(["--mic", "a.wav", "--out", "b.wav", f"{option}={value}"])
+    assert ended.value.code == 2
+
+
+@pytest.mark.parametrize("number", [".nan", "-.inf", "9" * 400, "9" * 5_000, "0x" + "f" * 300])
+def test_settings_with_numbers_that_are_none(tmp_path: Path, number: str) -> None:
+    from desktop.settings import load_settings
+
+    (tmp_path / "settings.yaml").write_text(f"volume: {number}\nattention_s: 30\n", encoding="utf-8")
+    loaded = load_settings(tmp_path)
+    assert [str(problem)[:20] for problem in loaded.problems] == ["settings.yaml:1:9: v"]
+    assert loaded.settings.attention_s == 30
+
+
+def test_texts_of_settings_that_nobody_could_store(tmp_path: Path) -> None:
+    from desktop.settings import load_settings
+
+    (tmp_path / "settings.yaml").write_text('volume: 0.5\nvoice: "\\ud800"\n', encoding="utf-8")
+    assert ["settings.yaml:2:8" in str(problem) for problem in load_settings(tmp_path).problems] == [True]
+
+
+def test_a_terminal_that_knows_no_chinese_is_shown_escapes(tmp_path: Path) -> None:
+    from orchestrator.contracts.dialogue import HistoryEntry
+    from orchestrator.contracts.ids import SessionId
+    from orchestrator.store import records
+    from orchestrator.store.database import Database
+
+    database = Database(tmp_path / "mynah.db", is_inline=True)
+    now = datetime(2026, 12, 1, tzinfo=UTC)
+    database.transact_now(lambda db: records.add_session(db, SessionId("s"), now))
+    entry = HistoryEntry(role="user", text="你好 \ud800")
+    database.transact_now(
+        lambda db: records.add_message(
+            db, session_id=SessionId("s"), generation_id=None, utterance_id=None, entry=entry, at=now
+        )
+    )
+    database.close()
+    result = mynah("history", "export", "--data", str(tmp_path), PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert r"\u4f60\u597d \ufffd" in result.stdout
 
 
 def test_unknown_command_and_unknown_option() -> None:

@@ -16,6 +16,9 @@ from audio.ports import Samples
 from desktop.simulate import load_track
 from orchestrator.contracts.commands import Notify, SendText, Stop
 from orchestrator.contracts.views import CharacterTextView, ExpressionView, GenerationEndedView, SpeechTimelineView
+from orchestrator.llm.failures import FailureCode
+from orchestrator.llm.unavailable import STILL as AGAIN
+from orchestrator.llm.unavailable import spoken
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -180,6 +183,53 @@ def test_a_failure_is_no_answer_and_the_next_turn_works(tmp_path: Path) -> None:
     assert [p["status"] for p in heard.answers()] == ["failed"] and heard.answers()[0]["text"] == ""
     assert heard.words() and len(heard.payloads("app:error")) == 1, "said once, and not stored as an answer"
     assert stored(heard, "SELECT * FROM messages WHERE role = 'assistant'") == []
+
+
+SPOKEN_IN_TIME = words_of("Long ago seven brave sailors crossed an unknown ocean without maps.")
+
+
+@pytest.mark.parametrize("via", ["typed", pytest.param("voice", marks=pytest.mark.long)])
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize(
+    ("language", "text", "again"),
+    [("en", QUESTION.text, "And once more about the sea, please?"), ("zh", "你能说说大海吗？", "再讲讲大海好不好？")],
+)
+def test_a_time_limit_is_no_answer_and_is_said_once_in_the_users_language(
+    tmp_path: Path, speech_dir: Path, language: str, text: str, again: str, is_late: bool, via: str
+) -> None:
+    # Late: the first sentence has sounded when the model's time is over; else it never said a word.
+    slow = (
+        {"first_token_s": 0.2, "token_s": 0.1, "limit_s": 1.5} if is_late else {"first_token_s": 99.0, "limit_s": 2.5}
+    )
+    llm = TopicLlm({"sea": SAILORS, "大海": SAILORS}, **slow)
+    first, second = 1.0, 15.0
+    carriers = {"en": ("en_card_004", "en_az_weather"), "zh": ("zh_sc_TV-1", "zh_sc_TV-1")}[language]
+    sounds: dict[float, Sound] = {}
+    at: dict[float, SendText] = {}
+    for at_s, words, carrier in ((first, text, carriers[0]), (second, again, carriers[1])):
+        if via == "typed":
+            at[at_s] = SendText(text=words)
+        else:
+            sounds[at_s] = Sound(samples=load_track(speech_dir / f"{carrier}.wav"), text=words, language=language)
+    if via == "voice" and language == "zh":
+        # One recording can't mean two things: the second time it is typed.
+        del sounds[second]
+        at[second] = SendText(text=again)
+    heard = converse(tmp_path, sounds, length_s=27.0, llm=llm, at=at)
+    assert heard.final_states() == ["FAILED", "FAILED"], heard.story()
+    assert [(p["status"], p["text"]) for p in heard.answers()] == [("failed", "")] * 2, "no pretence of an answer"
+    assert stored(heard, "SELECT * FROM messages WHERE role = 'assistant'") == []
+    assert [row[0] for row in stored(heard, "SELECT text FROM messages ORDER BY id")] == [text, again]
+    full, short = spoken(FailureCode.TIMEOUT, language), AGAIN[language]
+    errors = heard.payloads("app:error")
+    assert [(e["code"], e["message"], e["recoverable"]) for e in errors] == [
+        ("llm_timeout", full, True), ("llm_timeout", short, True),
+    ]  # fmt: skip
+    said = [word for word, part in heard.words() if part >= 0.9]
+    before = SPOKEN_IN_TIME if is_late else []
+    assert said == before + words_of(full) + before + words_of(short), "said in full once, and what it is the next time"
+    assert [r["payload"] for r in heard.of("interrupt:confirm")] == [], "it is no interruption"
+    assert all(SAILORS not in message.content for request in llm.requests for message in request.messages)
 
 
 def test_a_notice_waits_for_the_answer_and_an_urgent_one_passes_it(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from orchestrator.contracts.dialogue import LlmRequest, LlmUnavailable
 from orchestrator.contracts.errors import PartFailed
 from orchestrator.contracts.events import TimedWord
 from orchestrator.contracts.views import View
+from orchestrator.llm.failures import FailureCode, LlmFailure
 from orchestrator.speech.words import word_spans
 
 Record = dict[str, Any]
@@ -182,12 +183,16 @@ def _likeness(audio: Samples, part: Samples) -> float:
 
 @dataclass(eq=False)
 class TopicLlm:
-    """Answers by the first topic it finds in the last message; remembers what it was asked and what was closed."""
+    """Answers by the first topic it finds in the last message; remembers what it was asked and what was closed.
+
+    `limit_s` is how long an answer may take in all; then it fails like a client whose endpoint is too slow.
+    """
 
     answers: Mapping[str, str]
     first_token_s: float = 0.15
     token_s: float = 0.03
     fails_after: int | None = None
+    limit_s: float | None = None
     is_configured: bool = True
     can_plan: bool = False
     requests: list[LlmRequest] = field(default_factory=list)
@@ -198,15 +203,23 @@ class TopicLlm:
         asked = request.messages[-1].content.casefold()
         answer = next((text for topic, text in self.answers.items() if topic in asked), "Quite so.")
         try:
-            await asyncio.sleep(self.first_token_s)
+            until_s = None if self.limit_s is None else asyncio.get_running_loop().time() + self.limit_s
+            await self._wait(self.first_token_s, until_s)
             for number, piece in enumerate(answer.split(" ")):
                 if number == self.fails_after:
                     raise LlmUnavailable("unreachable")
                 yield piece + " "
-                await asyncio.sleep(self.token_s)
+                await self._wait(self.token_s, until_s)
         except (asyncio.CancelledError, GeneratorExit):
             self.closed += 1
             raise
+
+    @staticmethod
+    async def _wait(delay_s: float, until_s: float | None) -> None:
+        left_s = delay_s if until_s is None else until_s - asyncio.get_running_loop().time()
+        await asyncio.sleep(min(delay_s, left_s))
+        if left_s < delay_s:
+            raise LlmFailure(FailureCode.TIMEOUT, "no answer in time")
 
     async def complete(self, request: LlmRequest) -> str:
         return "".join([piece async for piece in self.stream(request)])

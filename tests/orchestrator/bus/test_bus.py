@@ -156,6 +156,24 @@ async def test_a_consumer_that_raises_is_isolated(caplog: pytest.LogCaptureFixtu
     assert "a consumer of output:duck failed" in caplog.text
 
 
+async def test_a_check_or_a_watcher_that_raises_stops_nothing() -> None:
+    watched = Watched(memory__write=PolicyRow(lane=Lane.BACKGROUND, score=20, max_waiting=1))
+
+    def fail(*_: object) -> bool:
+        raise ZeroDivisionError
+
+    watched.bus.set_stale_check(fail)
+    watched.bus.watch_drops(MemoryWrite, fail)
+    for text in "abc":
+        watched.post(MemoryWrite(text=text))
+    assert await watched.run(lambda: watched.post(STOP)) == ["input:interrupt", "memory:write"]
+    assert watched.post(DUCK)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert watched.handled[-1].type == "output:duck", "the bus goes on"
+    assert watched.bus.counters["handler_failed"] == 5
+
+
 @pytest.mark.parametrize("event", ["text", None, Event(payload="x", source="s"), Event(payload=Payload(), source="s")])  # type: ignore[arg-type]
 def test_a_malformed_event_is_refused(event: object) -> None:
     watched = Watched()

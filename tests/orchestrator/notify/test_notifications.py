@@ -10,8 +10,10 @@ import pytest
 from rigs.conversation_parts import ScriptedModel
 from rigs.conversation_rig import ConversationRig, letters
 
-from orchestrator.contracts.commands import Notify
+from orchestrator.contracts.commands import Notify, Stop
 from orchestrator.contracts.dialogue import Reminder
+from orchestrator.dialogue.interruption import InterruptionTimes
+from orchestrator.policy_file import load_policy
 
 
 @pytest.fixture
@@ -284,3 +286,88 @@ def test_it_is_never_put_off_past_its_expiry(capable: ConversationRig) -> None:
     notify(capable, "m", "the train leaves.", expires_s=4.0)
     model_says(capable, "LATER")
     assert capable.until(lambda: states(capable, "m")[-1] == "spoken", 3.5), "no time to put it off"
+
+
+# --- the quiet after a stop ------------------------------------------------------------------------------------------
+
+QUIET_S = InterruptionTimes().quiet_after_stop_s
+
+
+def stop_by(rig: ConversationRig, way: str) -> None:
+    """Stop the answer that sounds, or nothing."""
+    if way == "button":
+        rig.do(lambda: rig.core.handle(Stop()))
+    elif way == "typed":
+        rig.type("stop")
+    else:
+        rig.say("停一下" if way == "spoken_zh" else "hold on")
+    rig.advance(2)
+
+
+@pytest.mark.parametrize("way", ["button", "typed", "spoken", "spoken_zh"])
+def test_a_stop_asks_for_quiet_and_what_can_wait_waits(rig: ConversationRig, way: str) -> None:
+    rig.ask("tell me", rig.sentence(8), rig.sentence(8))
+    assert rig.until(lambda: len(rig.complete_words) >= 2)
+    notify(rig, "n", "the kettle boils.")
+    stop_by(rig, way)
+    stopped_s = rig.clock.monotonic_s()
+    rig.seconds(QUIET_S - 0.5)
+    assert "kettle" not in rig.words_sounded() and states(rig, "n") == ["due", "held"]
+    assert rig.until(lambda: states(rig, "n")[-1] == "spoken", 5.0)
+    assert "the kettle boils." in rig.words_sounded()
+    assert rig.clock.monotonic_s() - stopped_s < QUIET_S + 3.0, "it is not forgotten either"
+
+
+def test_in_the_quiet_an_urgent_one_is_said_at_once_and_one_that_expires_never(rig: ConversationRig) -> None:
+    stop_by(rig, "button")
+    notify(rig, "tea", "the kettle boils.")
+    notify(rig, "bus", "the bus is here.", expires_s=2.0)
+    notify(rig, "fire", "the house burns.", urgent=True)
+    assert rig.until(lambda: states(rig, "fire")[-1] == "spoken", 2.0)
+    assert rig.until(lambda: states(rig, "tea")[-1] == "spoken", QUIET_S + 3.0)
+    assert states(rig, "bus") == ["due", "held", "expired"]
+    assert letters(rig.words_sounded()) == letters("the house burns.the kettle boils.")
+    assert [p["because"] for p in rig.payloads("notify:state") if p["state"] == "held"] == ["after_stop"] * 2
+
+
+def test_the_next_question_ends_the_quiet(rig: ConversationRig) -> None:
+    stop_by(rig, "button")
+    notify(rig, "n", "the kettle boils.")
+    answer = rig.sentence(2)
+    rig.ask("tell me", answer)
+    assert rig.until(lambda: states(rig, "n")[-1] == "spoken", QUIET_S - 1.0)
+    assert letters(rig.words_sounded()) == letters(answer + "the kettle boils.")
+
+
+def test_whoever_speaks_at_the_end_of_the_quiet_is_heard_out(rig: ConversationRig) -> None:
+    stop_by(rig, "button")
+    notify(rig, "n", "the kettle boils.")
+    rig.seconds(QUIET_S - 0.5)
+    rig.begin_to_speak()
+    rig.seconds(2.0)
+    assert states(rig, "n") == ["due", "held"]
+    rig.finish_utterance("", rejected=True)
+    assert rig.until(lambda: states(rig, "n")[-1] == "spoken", 5.0)
+
+
+def test_a_stopped_notice_that_nobody_heard_comes_again_after_the_quiet(rig: ConversationRig) -> None:
+    notify(rig, "n", "the kettle boils.")
+    rig.do(lambda: rig.core.handle(Stop()))
+    rig.seconds(QUIET_S - 0.5)
+    assert rig.words_sounded() == ""
+    assert rig.until(lambda: states(rig, "n")[-1] == "spoken", 3.0)
+    assert rig.words_sounded() == "the kettle boils."
+
+
+@pytest.mark.parametrize("quiet_s", [0.0, 20.0])
+def test_how_long_the_quiet_lasts_is_the_users_choice(tmp_path: Path, quiet_s: float) -> None:
+    (tmp_path / "policy.yml").write_text(f"interruption: {{quiet_after_stop_s: {quiet_s}}}\n", encoding="utf-8")
+    rig = ConversationRig(tmp_path / "q.db", policy=load_policy([tmp_path / "policy.yml"]))
+    stop_by(rig, "button")
+    notify(rig, "n", "the kettle boils.")
+    rig.seconds(quiet_s - 1.0 if quiet_s else 1.0)
+    assert ("kettle" in rig.words_sounded()) is (quiet_s == 0.0)
+    assert rig.until(lambda: states(rig, "n")[-1] == "spoken", 3.0)
+    rig.close()
+    rig.check()
+    rig.dispose()
