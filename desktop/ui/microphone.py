@@ -67,6 +67,7 @@ class MicrophoneSign(QFrame):
         self._theme = theme
         self._translator = translator
         self._is_compact = is_compact
+        self._is_meter_shown = True
         self.state = "closed"
         row = QHBoxLayout(self)
         row.setContentsMargins(GRID_PX, 4, 12, 4)
@@ -91,6 +92,12 @@ class MicrophoneSign(QFrame):
             self.state = state
             self._refresh()
 
+    def set_meter_shown(self, is_shown: bool) -> None:
+        """Leave the level out where there is no room for it."""
+        if is_shown != self._is_meter_shown:
+            self._is_meter_shown = is_shown
+            self._refresh()
+
     def _refresh(self) -> None:
         palette = self._theme.palette
         words = self._translator.text(f"microphone.{self.state}")
@@ -99,7 +106,7 @@ class MicrophoneSign(QFrame):
         self.setToolTip(words if self._is_compact else "")
         self._icon.setAccessibleName(words)
         self.setAccessibleDescription(words)
-        self.meter.setVisible(self.state == "open")
+        self.meter.setVisible(self.state == "open" and self._is_meter_shown)
         is_open = self.state == "open"
         colour = palette.good if is_open else palette.warning if self.state == "missing" else palette.muted
         name = "mic" if is_open else "mic_off"

@@ -58,11 +58,12 @@ def panel_stylesheet(p: Palette) -> str:
     {_fields(p)}
     {_lists(p)}
     QCheckBox {{ spacing: 8px; min-height: {px(24)}px; }}
-    QCheckBox::indicator {{
+    QCheckBox::indicator, QTreeWidget::indicator {{
         width: {px(18)}px; height: {px(18)}px; background: {p.surface}; border: 2px solid {p.outline};
         border-radius: 5px; }}
-    QCheckBox::indicator:checked {{
+    QCheckBox::indicator:checked, QTreeWidget::indicator:checked {{
         background: {p.primary}; border-color: {p.primary}; image: url("{sign("check", p, is_on_primary=True)}"); }}
+    QTreeWidget::indicator:indeterminate {{ background: {p.raised}; border-color: {p.primary}; }}
     QCheckBox::indicator:focus {{ border-color: {p.primary}; }}
     QCheckBox::indicator:checked:focus {{ border-color: {p.ink}; }}
     QProgressBar {{ background: {p.raised}; border: none; border-radius: 4px; max-height: 8px; }}
@@ -98,7 +99,7 @@ def bars_stylesheet(p: Palette) -> str:
 
 def _buttons(p: Palette) -> str:
     return f"""
-    QPushButton {{ min-height: 28px; border-radius: {RADIUS_PX}px; padding: 0 15px; }}
+    QPushButton {{ min-height: {px(28)}px; border-radius: {RADIUS_PX}px; padding: 0 15px; }}
     QPushButton[isSmall="true"] {{ padding: 0 11px; }}
     QPushButton[isPrimary="true"] {{ background: {p.primary}; color: {p.on_primary}; }}
     QPushButton[isPrimary="true"]:focus {{ border-color: {p.ink}; }}

@@ -273,6 +273,7 @@ def stylesheet(p: Palette) -> str:
     QMenu::item {{ padding: 6px 24px 6px 24px; border-radius: 8px; }}
     QMenu::item:selected {{ background: {p.primary}; color: {p.on_primary}; }}
     QMenu::item:disabled {{ color: {p.muted}; }}
+    QMenu::indicator:unchecked {{ border: none; }}
     QMenu::indicator {{ width: {px(16)}px; height: {px(16)}px; margin-left: 4px; }}
     QMenu::indicator:checked {{ image: url("{sign("check", p)}"); }}
     QMenu::indicator:checked:selected {{ image: url("{sign("check", p, is_on_primary=True)}"); }}

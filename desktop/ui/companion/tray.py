@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 
 from desktop.ui import icons
 from desktop.ui.i18n import Translator
-from desktop.ui.theme import Theme
+from desktop.ui.theme import Theme, stylesheet
 
 
 class TrayPort(Protocol):
@@ -130,6 +130,8 @@ class Tray(QObject):
 
     def _refresh(self) -> None:
         text = self._translator.text
+        # The menu hangs from the tray and not from the window, whose style it has all the same.
+        self.menu.setStyleSheet(stylesheet(self._theme.palette))
         self.window_action.setText(text("tray.hide" if self._is_window_shown else "tray.show"))
         if not self._is_shown:
             return

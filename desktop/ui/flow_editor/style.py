@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtGui import QFont, QFontDatabase
 
 from desktop.ui.panel_style import panel_stylesheet
-from desktop.ui.theme import RADIUS_PX, TYPE, Palette
+from desktop.ui.theme import RADIUS_PX, TYPE, Palette, px
 from desktop.ui.tool_buttons import tool_button_stylesheet
 
 _MONOSPACE = (
@@ -40,9 +40,9 @@ def editor_stylesheet(p: Palette) -> str:
         font-size: {TYPE.caption_px}px; }}
     QPlainTextEdit {{ font-size: {TYPE.caption_px + 1}px; border-radius: 0; padding: 0; }}
     QGraphicsView:focus {{ border: 1px solid {p.primary}; }}
-    QWidget#flowEditor QPushButton {{ min-height: 24px; padding: 0 11px; font-size: {TYPE.caption_px}px; }}
+    QWidget#flowEditor QPushButton {{ min-height: {px(24)}px; padding: 0 11px; font-size: {TYPE.caption_px}px; }}
     QTreeWidget QPushButton {{ margin: 2px; }}
-    QWidget#flowEditor QLineEdit {{ min-height: 28px; font-size: {TYPE.caption_px}px; }}
+    QWidget#flowEditor QLineEdit {{ min-height: {px(28)}px; font-size: {TYPE.caption_px}px; }}
     QListView#flowCompletions {{
         background: {p.surface}; color: {p.ink}; border: 1px solid {p.outline}; font-size: {TYPE.caption_px}px; }}
     QFrame#flowBanner, QFrame#flowFindBar {{

@@ -26,6 +26,7 @@ class InspectorTable(QTreeWidget):
         self._columns = tuple(columns)
         self._translator = translator
         self._shown: list[tuple[str, ...]] = []
+        self._is_reworded = False
         self.setColumnCount(len(columns))
         self.setRootIsDecorated(False)
         self.setUniformRowHeights(True)
@@ -42,7 +43,8 @@ class InspectorTable(QTreeWidget):
         wanted = [row for row, _ in zip(rows, range(_MOST_ROWS), strict=False)]
         if wanted == self._shown:
             return
-        is_first = not self._shown
+        is_first = not self._shown or self._is_reworded
+        self._is_reworded = False
         self._shown = wanted
         place = self.verticalScrollBar().value()
         chosen = self.currentItem()
@@ -70,6 +72,7 @@ class InspectorTable(QTreeWidget):
 
     def _head(self) -> None:
         self.setHeaderLabels([self._translator.text(f"inspector.column.{column}") for column in self._columns])
+        self._is_reworded = True
         self._fit_columns()
 
 

@@ -233,6 +233,11 @@ class Timeline(QWidget):
         self._paint_scale(painter, palette)
         self._paint_answers(painter, palette)
         self._paint_events(painter, palette)
+        if self.hasFocus():
+            painter.setClipping(False)
+            painter.setPen(QPen(QColor(palette.primary), 2))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(QRectF(self.rect()).adjusted(1, 1, -1, -1))
         painter.end()
 
     def _paint_rows(self, painter: QPainter, palette: Palette) -> None:
