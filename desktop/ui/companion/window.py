@@ -35,6 +35,7 @@ from desktop.ui.theme import GRID_PX, Theme, px, stylesheet
 
 _STEP_PX = 5 * GRID_PX
 _SUBTITLE_PX = 16
+_NARROW_PX = 36 * GRID_PX
 _BUBBLE_SHARE = 0.45
 """The most of the companion's height that words may take: the character stays in sight."""
 
@@ -138,7 +139,7 @@ class CompanionWindow(QWidget):
             bridge, self.avatar, self.subtitles, self, on_frame=self._on_frame, longest_s=lambda: _METER_S
         )
         self._refresh()
-        self.setMinimumSize(QSize(200, 240))
+        self.setMinimumSize(QSize(px(200), px(240)))
         self._fit_bubble()
 
     def _lay_out(self) -> None:
@@ -275,8 +276,9 @@ class CompanionWindow(QWidget):
             self.bubble.setFixedHeight(height)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Leave the character its part of the height."""
+        """Leave the character its part of the height, and the level out of a narrow bar: its sign tells enough."""
         super().resizeEvent(event)
+        self.microphone.set_meter_shown(self.width() >= px(_NARROW_PX))
         self._fit_bubble()
 
     # --- what the user does ----------------------------------------------------------------------------
