@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from audio.native_libraries import HEARING, map_libraries
 from audio.ports import Samples
 from audio.stt.chunking import split_at_silences
 from audio.stt.guards import compression_ratio, find_flaw
@@ -95,6 +96,7 @@ class WhisperAdapter:
 
     def _load(self, model_dir: Path, cpu_threads: int, compute_type: str, cache_dir: Path | None) -> None:
         # Imported here: it takes a second, which commands that recognise nothing need not wait for.
+        map_libraries(HEARING)
         from audio.stt.whisper_model import Tokenizer, get_suppressed_tokens, load_model
 
         self._whisper: Any = load_model(model_dir, cpu_threads=cpu_threads, compute_type=compute_type)

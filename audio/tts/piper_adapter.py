@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from audio.native_libraries import SPEAKING, map_libraries
 from audio.tts.alignment import assign_words
 from audio.tts.normalise import SpokenWord, normalise, sentence
 from audio.tts.piper_model import PiperModel, Sounding
@@ -56,6 +57,7 @@ class PiperSynthesiser:
             if not path.is_file():
                 raise InputError("voice_missing", f"voice file {path} does not exist", part="tts")
         try:
+            map_libraries(SPEAKING)
             from piper import PiperVoice
             from piper.config import PiperConfig
 
