@@ -17,6 +17,7 @@ from audio.room_measure import RoomFigures
 from desktop import paths
 from desktop.ears_numbers import ears_numbers
 from desktop.event_view import EventInbox
+from desktop.flow_check import kind_of
 from desktop.flow_folders import FlowFolders
 from desktop.history_service import HistoryService
 from desktop.llm_probe import LlmTest
@@ -29,6 +30,7 @@ from desktop.settings_service import Change, DeviceChoice, DeviceChoices, Instal
 from desktop.sound_server import DEFAULT_MODELS, DEFAULT_VOICE
 from desktop.try_out import TryOut
 from desktop.ui.companion.placement import SMALLEST
+from desktop.ui.flow_editor.pack_choice import PackEntry
 from desktop.ui.flow_editor.panel import FlowEditorPanel
 from desktop.ui.i18n.translator import CATALOGUES, LANGUAGES
 from desktop.ui.panels import Panels
@@ -151,7 +153,7 @@ class Home:
         window.subtitles.correct_last()
         yield "correcting", window
         window.subtitles.editor.hide()
-        stage.show(NoticeView(code="store_moved", text="", severity="error"), MuteView(direction="input", on=True))
+        stage.show(NoticeView(code="stt_failed", text="", severity="error"), MuteView(direction="input", on=True))
         yield "muted", window
         stage.show(
             StateView(state="error"),
@@ -195,7 +197,7 @@ class Home:
 
     def _menus(self) -> Iterator[Shown]:
         window, editor = self.window, self.window.flow_editor.dock
-        panel = editor.make_panel()
+        panel = editor.open_panel()
         menus = [window.menu, *window.menu.findChildren(QMenu), window.companion.tray.menu]
         menus += [window.companion.companion.menu, *panel.findChildren(QMenu)]
         for menu in menus:
@@ -367,9 +369,21 @@ class Home:
         panel.save()
         self.qtbot.waitUntil(lambda: panel.current is not None and panel.current.is_draft, timeout=10_000)
         yield "flows_draft", dock
+        yield from self._pack(panel)
         self._open_file(panel, "shipped", "rails.yml")
         yield "flows_read_only", dock
         dock.hide()
+
+    def _pack(self, panel: FlowEditorPanel) -> Iterator[Shown]:
+        choice = panel.packs.choice
+        notes = {"refund.yml": "replaces", "broken.yml": "unsaved"}
+        names = ("refund.yml", "broken.yml", "persona.yml", "policy.yml")
+        entries = [PackEntry(name=name, kind=kind_of(name), note=notes.get(name)) for name in names]
+        for way in ("export", "import"):
+            choice.ask(way, "refund.yml", entries)
+            self.settle()
+            yield f"flows_pack_{way}", choice
+            choice.reject()
 
     def _try_out(self, panel: FlowEditorPanel, dock: QWidget) -> Iterator[Shown]:
         panel.view.show_try()
