@@ -6,7 +6,16 @@ import re
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QTextCursor
-from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QLineEdit, QPlainTextEdit, QPushButton, QToolButton
+from PySide6.QtWidgets import (
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QPushButton,
+    QToolButton,
+)
 
 from desktop.ui import icons
 from desktop.ui.i18n import Translator
@@ -169,9 +178,12 @@ class FindBar(QFrame):
         grid.addWidget(self.next, 0, 2)
         grid.addWidget(self.count, 0, 3)
         grid.addWidget(self.close_button, 0, 4)
-        grid.addWidget(self.replacement, 1, 0)
-        grid.addWidget(self.replace_one, 1, 1, 1, 2)
-        grid.addWidget(self.replace_all, 1, 3, 1, 2)
+        grid.addWidget(self.replacement, 1, 0, 1, 5)
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addWidget(self.replace_one)
+        row.addWidget(self.replace_all)
+        grid.addLayout(row, 2, 0, 1, 5)
         grid.setColumnStretch(0, 1)
 
     def _restyle(self) -> None:

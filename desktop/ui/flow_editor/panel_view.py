@@ -218,7 +218,7 @@ class PanelView(QObject):
         self.middle = QSplitter(Qt.Orientation.Horizontal)
         self.middle.setObjectName("flowMiddle")
         self.middle.setChildrenCollapsible(False)
-        for number, (part, least) in enumerate(((self.side, 14), (self.pages, 0), (self.graph, 14))):
+        for number, (part, least) in enumerate(((self.side, 12), (self.pages, 0), (self.graph, 14))):
             part.setMinimumWidth(px(least * GRID_PX))
             self.middle.addWidget(part)
             self.middle.setStretchFactor(number, (0, 3, 2)[number])

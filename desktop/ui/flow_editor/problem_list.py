@@ -78,6 +78,7 @@ class ProblemList(QTreeWidget):
             if problem.suggestion:
                 button = self._fix_button(number, problem)
                 self.setItemWidget(item, 2, button)
+                button.ensurePolished()
                 # The column asks the item, not the button, how much room it needs.
                 item.setSizeHint(2, button.sizeHint() + QSize(GRID_PX // 2, 0))
 
