@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 
-from desktop.paths import assets, cache_dir
+from desktop.meaning_vectors import meaning_store
 from desktop.settings import Settings
 from orchestrator.clock import Clock
 from orchestrator.contracts.dialogue import Brain, ChatMessage, LlmRequest, TurnContext, TurnInput
 from orchestrator.contracts.errors import InputError
 from orchestrator.dialogue.brain import FlowBrain
-from orchestrator.dialogue.brain_loading import LoadedBrain, load_folders, make_brain, make_store
+from orchestrator.dialogue.brain_loading import LoadedBrain, load_folders, make_brain
 from orchestrator.flows.source import Problem
 from orchestrator.llm.persona import Persona, load_persona_layers
 from orchestrator.llm.prompts import CAPABLE_BUDGET, SMALL_BUDGET, persona_request, system_text, warm_up_messages
@@ -54,7 +54,7 @@ class BrainFactory:
         self._clock = clock
         self._actions = data / "actions"
         self._seed = seed
-        self._store = make_store(cache_dir() / "vectors", executor, seed=assets() / "embeddings.npz")
+        self._store = meaning_store(executor)
         self.persona = self._read_persona()
         self.loaded = self._load()
 

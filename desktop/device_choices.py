@@ -17,11 +17,12 @@ class DeviceChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceChoices:
-    """What there is to choose; `message` says why there is nothing."""
+    """What there is to choose; `message` says why there is nothing, in English, `code` the same for a program."""
 
     inputs: tuple[DeviceChoice, ...] = ()
     outputs: tuple[DeviceChoice, ...] = ()
     message: str = ""
+    code: str = ""
 
 
 def list_sound_devices() -> DeviceChoices:

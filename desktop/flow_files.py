@@ -16,6 +16,8 @@ from orchestrator.flows.source import MAX_CHARS, Document, Problem
 
 DRAFTS_FOLDER = ".drafts"
 _MAX_BYTES = 4 * MAX_CHARS
+_MOST_COPIES = 20
+"""Copies kept of each file; then the oldest makes room."""
 _NAME = re.compile(rf"(?:{TESTS_FOLDER}/)?[^\W_][\w\- ]{{0,79}}\.ya?ml")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)", re.IGNORECASE)
 
@@ -159,6 +161,21 @@ class FlowFiles:
     def discard_draft(self, name: str) -> None:
         """Forget the draft; the file itself stays."""
         self._draft(check_name(name)).unlink(missing_ok=True)
+
+    def set_aside(self, name: str, text: str) -> Path:
+        """Keep a copy of a text that is about to be replaced, beside those kept before; returns where.
+
+        Raises `InputError` flow_unwritable.
+        """
+        folder = self.folders.user / DRAFTS_FOLDER
+        for number in range(1, _MOST_COPIES + 1):
+            path = folder / f"{check_name(name)}.{number}.copy"
+            if not path.exists():
+                break
+            if number == _MOST_COPIES:
+                path = min(folder.glob(f"{name}.*.copy"), key=lambda p: p.stat().st_mtime)
+        write_atomically(path, text)
+        return path
 
     def checked(self, texts: Mapping[str, str] | None = None) -> Checked:
         """Check the layers with `texts` over what is on disk."""

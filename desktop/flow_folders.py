@@ -19,7 +19,7 @@ class FlowFolders:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a text file so that readers see the old or the new one. Raises `InputError` flowunwritable."""
+    """Write a text file so that readers see the old or the new one. Raises `InputError` flow_unwritable."""
     new = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,4 +36,4 @@ def write_atomically(path: Path, text: str) -> None:
 def unwritable(path: Path, error: Exception) -> InputError:
     """Return the error to raise for a file that can't be written."""
     reason = getattr(error, "strerror", None) or "it holds characters that are no text"
-    return InputError("flowunwritable", f"{path} can't be written: {reason}", part="flows")
+    return InputError("flow_unwritable", f"{path} can't be written: {reason}", part="flows")

@@ -33,16 +33,22 @@ class FlowPack:
     clashes: tuple[str, ...] = ()
 
 
+def own_files(files: FlowFiles) -> tuple[str, ...]:
+    """Return the user's files that can go into a pack; raises `InputError` pack_empty if there are none."""
+    own = tuple(f.name for f in files.files() if f.layer == "user" and files.stamp(f.name) is not None)
+    if not own:
+        raise _nothing()
+    return own
+
+
 def export_pack(files: FlowFiles, path: Path, names: tuple[str, ...] | None = None) -> int:
     """Write the user's files (or those of `names`) to a zip file; returns how many.
 
     Raises `InputError` pack_empty, flow_unreadable or pack_unwritable.
     """
-    own = [f.name for f in files.files() if f.layer == "user" and files.stamp(f.name) is not None]
-    if names is not None:
-        own = [name for name in own if name in names]
+    own = [name for name in own_files(files) if names is None or name in names]
     if not own:
-        raise InputError("pack_empty", "there is nothing of your own to export", part="flows")
+        raise _nothing()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as pack:
         for name, text in [(MANIFEST, "format: 1\n"), *((n, files.read(n, from_draft=False).text) for n in own)]:
@@ -142,6 +148,10 @@ def _read_bounded(pack: zipfile.ZipFile, entry: zipfile.ZipInfo, limit: int, sho
             if len(found) > limit:
                 raise _too_big(shown)
     return bytes(found)
+
+
+def _nothing() -> InputError:
+    return InputError("pack_empty", "there is nothing of your own to export", part="flows")
 
 
 def _too_big(shown: str) -> InputError:

@@ -14,12 +14,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
+from desktop.faults import fault_text
 from desktop.flow_check import persona_problems
-from desktop.paths import assets, cache_dir, data_dir, flow_config
+from desktop.meaning_vectors import meaning_rails, meaning_store
+from desktop.paths import data_dir, flow_config
 from desktop.shared_options import add_everywhere
 from orchestrator.contracts.dialogue import LlmRequest, TurnContext, TurnInput
 from orchestrator.contracts.errors import InputError, MynahError
-from orchestrator.dialogue.brain_loading import LoadedBrain, TestRails, make_store
+from orchestrator.dialogue.brain_loading import LoadedBrain
 from orchestrator.flows.graph import mermaid
 from orchestrator.flows.loader import NOT_FLOWS, Layer, Loaded, load_config
 from orchestrator.flows.source import MapNode, Node, Problem, Report, ScalarNode, did_you_mean, read_source
@@ -47,7 +49,8 @@ def flows_main(argv: list[str]) -> int:
     try:
         return int(args.run(args))
     except MynahError as error:
-        print(f"mynah flows: {error.message}", file=sys.stderr)
+        told = fault_text(error.code, error.message, getattr(args, "language", "en"))
+        print(f"mynah flows: {told}", file=sys.stderr)
         return error.exit_code
     finally:
         root.setLevel(level)
@@ -58,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     check = commands.add_parser("check", help="report every fault with its place")
     check.add_argument("path", nargs="?", type=Path, help="a folder or a file (default: your flow folder)")
+    check.add_argument("--language", choices=("en", "zh"), default="en", help="the language of the faults")
     check.set_defaults(run=_check)
     test = commands.add_parser("test", help="run the test conversations")
     test.add_argument("path", nargs="?", type=Path, help="a folder or a test file (default: your flow folder)")
@@ -130,7 +134,11 @@ def _check(args: argparse.Namespace) -> int:
         problems = (*problems, *_test_problems(args.path or _user_folder(args)))
     folder = args.path if args.path is not None and args.path.is_dir() else _user_folder(args)
     problems = (*problems, *_other_problems(args.path if args.path is not None and args.path.is_file() else folder))
-    return _print_problems(problems, args.json)
+    return _print_problems([_told(p, args.language) for p in problems], args.json, args.language)
+
+
+def _told(problem: Problem, language: str) -> Problem:
+    return replace(problem, message=fault_text(problem.code, problem.message, language))
 
 
 def _other_problems(path: Path) -> tuple[Problem, ...]:
@@ -153,16 +161,22 @@ def _test_problems(folder: Path) -> tuple[Problem, ...]:
     return tuple(report.sorted())
 
 
-def _print_problems(problems: Sequence[Problem], as_json: bool) -> int:
+def _print_problems(problems: Sequence[Problem], as_json: bool, language: str = "en") -> int:
     errors = [p for p in problems if p.severity == "error"]
     if as_json:
         print(json.dumps({"ok": not errors, "problems": [p.to_json() for p in problems]}, ensure_ascii=False, indent=2))
     else:
         for problem in problems:
-            print(problem)
+            print(problem if language == "en" else _in_chinese(problem))
         if not problems:
-            print("no problems")
+            print("no problems" if language == "en" else "没有问题")
     return 2 if errors else 0
+
+
+def _in_chinese(problem: Problem) -> str:
+    hint = f"  是不是 {problem.suggestion}？" if problem.suggestion else ""
+    kind = "" if problem.severity == "error" else "注意："
+    return f"{problem.file}:{problem.line}:{problem.col}  {problem.code}  {kind}{problem.message}{hint}"
 
 
 # --- test ------------------------------------------------------------------------------------------------
@@ -233,7 +247,7 @@ def _chosen(tests: list[TestCase], only: str | None) -> list[TestCase]:
 
 async def _run_suites(suites: list[tuple[Path, list[TestCase]]], args: argparse.Namespace) -> list[TestResult]:
     shipped_text = (flow_config() / "system_flows.yml").read_text(encoding="utf-8")
-    rails = TestRails(cache_dir() / "vectors", assets() / "embeddings.npz")
+    rails = meaning_rails()
     results: list[TestResult] = []
     for file, tests in suites:
         folder = _flow_folder(file, args)
@@ -342,9 +356,7 @@ def _calibrate(args: argparse.Namespace) -> int:
     loaded = _load(args)
     for problem in loaded.errors:
         print(problem, file=sys.stderr)
-    report = asyncio.run(
-        calibrate(loaded.config.rails, make_store(cache_dir() / "vectors", seed=assets() / "embeddings.npz"))
-    )
+    report = asyncio.run(calibrate(loaded.config.rails, meaning_store()))
     if args.json:
         print(json.dumps(report.to_json(), ensure_ascii=False, indent=2))
     else:

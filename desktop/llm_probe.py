@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from desktop.faults import fault_text
 from desktop.key_vault import KeyVault
 from desktop.settings import Settings
 from orchestrator.clock import Clock
@@ -59,7 +60,8 @@ class LlmProbe:
             if with_key and settings.llm_key_in_keyring and settings.llm_key_env is None:
                 endpoint = replace(endpoint, api_key=self._vault.read(endpoint.base_url) or "")
         except MynahError as error:
-            return LlmTest(url=url, is_ok=False, messages={"en": error.message, "zh": error.message})
+            messages = {language: fault_text(error.code, error.message, language) for language in ("en", "zh")}
+            return LlmTest(url=url, is_ok=False, messages=messages)
 
         async def check() -> LlmStatus:
             client = LlmClient(FixedEndpoint(endpoint), clock=self._clock, ids=IdFactory("t"))

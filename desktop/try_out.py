@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from desktop.faults import Fault, fault_of
 from desktop.flow_check import Checked, FlowCheck, kind_of, layer_names
 from desktop.flow_folders import FlowFolders
-from desktop.paths import cache_dir
+from desktop.meaning_vectors import meaning_rails
 from orchestrator.clock import Clock, SystemClock, VirtualClock
 from orchestrator.contracts.dialogue import LlmRequest, TurnContext, TurnInput
 from orchestrator.contracts.errors import MynahError
 from orchestrator.dialogue.brain import FlowBrain
-from orchestrator.dialogue.brain_loading import TestRails
 from orchestrator.flows.source import Problem, Report, read_source
 from orchestrator.flows.testing.coverage import coverage_of
 from orchestrator.flows.testing.format import TestCase, TestTurn, read_tests
@@ -34,6 +34,8 @@ from orchestrator.llm.prompts import persona_request
 from orchestrator.tasks.actions.registry import ActionRegistry
 
 log = logging.getLogger(__name__)
+
+_Job = Callable[[], Awaitable[None]]
 
 _STOP_LIMIT_S = 2.0
 _SAFE_ACTIONS = frozenset(
@@ -52,7 +54,10 @@ class TraceLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriedTurn:
-    """A turn of the try-out. `needs_model`: the answer would have come from the language model."""
+    """A turn of the try-out.
+
+    `needs_model`: the answer would have come from the language model; `is_broken`: the turn failed inside.
+    """
 
     number: int
     text: str
@@ -62,6 +67,7 @@ class TriedTurn:
     step: str | None = None
     slots: Mapping[str, Any] = field(default_factory=dict)
     needs_model: bool = False
+    is_broken: bool = False
     duration_s: float = 0.0
 
 
@@ -91,13 +97,16 @@ class TestRun:
 class TryOutListener:
     """Where results go; called on the try-out's thread.
 
-    `on_begun` gets the problems that leave parts out, `on_fault` one clear line.
+    `on_begun` gets the problems that leave parts out, `on_fault` what went wrong, `on_progress` how many sentences of
+    how many new ones are learnt before the first answer, `on_cancelled` that what ran or waited was given up.
     """
 
     on_begun: Callable[[Sequence[Problem]], None]
     on_turn: Callable[[TriedTurn], None]
     on_tests: Callable[[TestRun], None]
-    on_fault: Callable[[str], None]
+    on_fault: Callable[[Fault], None]
+    on_progress: Callable[[int, int], None] = lambda _done, _all: None
+    on_cancelled: Callable[[], None] = lambda: None
 
 
 class TryOut:
@@ -111,12 +120,14 @@ class TryOut:
         self._listener = listener
         self._clock = clock or SystemClock()
         self._embedding = embedding
-        self._jobs: queue.SimpleQueue[Callable[[], Awaitable[None]] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[int, _Job] | None] = queue.SimpleQueue()
+        self._number = 0
+        self._given_up = 0
         self._thread: threading.Thread | None = None
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
         self._lock = threading.Lock()
         self._is_stopped = False
-        self._work = _Work(folders, embedding, self._clock)
+        self._work = _Work(folders, embedding, self._clock, listener.on_progress)
 
     def begin(self, texts: Mapping[str, str]) -> None:
         """Begin a new conversation on these unsaved texts over what is on disk."""
@@ -153,6 +164,13 @@ class TryOut:
 
         self._put(job)
 
+    def cancel(self) -> None:
+        """Give up what runs and what waits; the conversation stays as it was. `on_cancelled` follows for each."""
+        with self._lock:
+            running, self._given_up = self._running, self._number
+        if running is not None:
+            running[0].call_soon_threadsafe(running[1].cancel)
+
     def stop(self) -> None:
         """End the thread; what runs is cancelled. Idempotent."""
         with self._lock:
@@ -164,33 +182,36 @@ class TryOut:
         if thread is not None and thread is not threading.current_thread():
             thread.join(_STOP_LIMIT_S)
 
-    def _put(self, job: Callable[[], Awaitable[None]]) -> None:
+    def _put(self, job: _Job) -> None:
         with self._lock:
             if self._is_stopped:
                 return
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="try-out", daemon=True)
                 self._thread.start()
-        self._jobs.put(job)
+            self._number += 1
+            self._jobs.put((self._number, job))
 
     def _run(self) -> None:
         with asyncio.Runner() as runner:
-            while (job := self._jobs.get()) is not None:
+            while (found := self._jobs.get()) is not None:
                 try:
-                    runner.run(self._guarded(job))
+                    runner.run(self._guarded(*found))
                 except asyncio.CancelledError:
-                    break
+                    if self._is_stopped:
+                        break
+                    self._listener.on_cancelled()
                 except MynahError as error:
-                    self._listener.on_fault(error.message.splitlines()[0])
+                    self._listener.on_fault(fault_of(error))
                 except Exception as error:
                     log.exception("the try-out failed")
-                    self._listener.on_fault(f"{type(error).__name__}: {error}".splitlines()[0])
+                    self._listener.on_fault(fault_of(error))
 
-    async def _guarded(self, job: Callable[[], Awaitable[None]]) -> None:
+    async def _guarded(self, number: int, job: _Job) -> None:
         task = asyncio.current_task()
         with self._lock:
-            if self._is_stopped or task is None:
-                return
+            if self._is_stopped or task is None or number <= self._given_up:
+                raise asyncio.CancelledError
             self._running = asyncio.get_running_loop(), task
         try:
             await job()
@@ -202,11 +223,15 @@ class TryOut:
 class _Work:
     """The conversation and the test runs; belongs to the try-out's thread."""
 
-    def __init__(self, folders: FlowFolders, embedding: str, clock: Clock) -> None:
+    def __init__(
+        self, folders: FlowFolders, embedding: str, clock: Clock, on_progress: Callable[[int, int], None]
+    ) -> None:
         self._folders = folders
         self._embedding = embedding
         self._clock = clock
-        self._rails = TestRails(cache_dir() / "embeddings")
+        self._rails = meaning_rails()
+        if embedding == "real":
+            self._rails.store.on_made = on_progress
         self._talk: Conversation | None = None
         self._talk_clock: VirtualClock | None = None
         self._began_s = 0.0
@@ -240,11 +265,12 @@ class _Work:
         talk, clock = self._talk, self._talk_clock
         assert talk is not None and clock is not None
         clock.advance_to(max(clock.monotonic_s(), self._clock.monotonic_s() - self._began_s))
-        self._number += 1
         before = dict(talk.brain.state.values())
         talk.language = language_of(text)
+        await talk.prepare()
         began_s = self._clock.monotonic_s()
         outcome = await talk.take(TestTurn(user=text))
+        self._number += 1
         return self._tell(text, outcome, before, self._clock.monotonic_s() - began_s)
 
     def _tell(self, text: str, outcome: TurnOutcome, before: Mapping[str, Any], duration_s: float) -> TriedTurn:
@@ -253,12 +279,14 @@ class _Work:
         task = state.active
         slots = state.values()
         needs_model = bool(outcome.failed and outcome.failed.startswith("llm:"))
-        replies = outcome.replies[:-1] if needs_model else outcome.replies
+        is_broken = bool(outcome.failed) and not needs_model
+        # What the program would say of the failure is no words of the flow.
+        replies = outcome.replies[:-1] if outcome.failed else outcome.replies
         return TriedTurn(
             number=self._number, text=text, replies=tuple(replies),
             trace=tuple(trace_of(outcome, before, slots, needs_model=needs_model)),
             active_flow=task.root if task is not None else None, step=task.step if task is not None else None,
-            slots=slots, needs_model=needs_model, duration_s=duration_s,
+            slots=slots, needs_model=needs_model, is_broken=is_broken, duration_s=duration_s,
         )  # fmt: skip
 
     async def run_tests(self, texts: Mapping[str, str]) -> TestRun:

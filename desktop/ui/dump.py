@@ -9,13 +9,13 @@ from PySide6.QtGui import QAccessible, QAccessibleInterface
 from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QMenu, QWidget
 
 
-def dump_widgets(window: QWidget) -> list[dict[str, Any]]:
-    """Return every named widget: objectName, role, accessibleName, text, rect on the screen, visible, enabled.
+def dump_widgets(*windows: QWidget) -> list[dict[str, Any]]:
+    """Return every named widget of `windows`: name, role, accessible name, text, place, whether visible and enabled.
 
     Widgets of the toolkit itself (names beginning with `qt_`) are left out. `rect` is x, y, width, height.
     """
     found = []
-    for widget in [window, *window.findChildren(QWidget)]:
+    for widget in (w for window in windows for w in (window, *window.findChildren(QWidget))):
         name = widget.objectName()
         if not name or name.startswith("qt_"):
             continue

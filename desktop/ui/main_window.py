@@ -36,7 +36,7 @@ from desktop.ui.devices import DeviceSigns
 from desktop.ui.dump import dump_widgets
 from desktop.ui.flow_editor.in_window import FlowEditorInWindow
 from desktop.ui.frames import StallStats, StallWatch
-from desktop.ui.i18n import Translator
+from desktop.ui.i18n import Translator, toolkit
 from desktop.ui.menu import WindowMenu
 from desktop.ui.microphone import MicrophoneSign
 from desktop.ui.notices import NoticeBar
@@ -196,7 +196,7 @@ class MainWindow(QMainWindow):
 
     def dump(self) -> dict[str, Any]:
         """Return `widgets` and `state` for the control channel. GUI thread."""
-        return {"widgets": dump_widgets(self), "state": self.state()}
+        return {"widgets": dump_widgets(self, *self.companion.windows()), "state": self.state()}
 
     def state(self) -> dict[str, Any]:
         """Return what the window shows now, in plain values."""
@@ -484,6 +484,10 @@ def create_window(
     install_font()
     library = AvatarLibrary(paths.assets() / FOLDER, avatars)
     window = MainWindow(bridge, settings, pack or library.load(DEFAULT), library, tray)
+    translator = window.translator
+    toolkit.speak(translator.language)
+    # The window itself must not be held by what its own child calls.
+    translator.changed.connect(lambda: toolkit.speak(translator.language))
     window.setWindowIcon(QIcon(str(paths.assets() / "icons" / "mynah.svg")))
     screen = QGuiApplication.primaryScreen()
     if screen is not None:

@@ -98,7 +98,10 @@ class NoticeBar(QFrame):
             self._text.clear()
             return
         key = f"notice.{top.code}"
-        words = self._translator.text(key, **dict(top.values)) if self._translator.has(key) else top.text
+        if self._translator.has(key):
+            words = self._translator.text(key, **dict(top.values))
+        else:
+            words = self._translator.fault(top.code, top.text)
         self._text.setText(words)
         kind = self._translator.text(f"notice.severity.{top.severity}")
         self._icon.setToolTip(kind)

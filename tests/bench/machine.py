@@ -68,6 +68,19 @@ def pss_mb(pid: int) -> float:
     return total_kb / 1024
 
 
+def cpu_s(pid: int) -> dict[int, float]:
+    """Return the processor seconds so far of a process and of each of its descendants, by process id."""
+    ticks_hz = os.sysconf("SC_CLK_TCK")
+    found: dict[int, float] = {}
+    for member in family(pid):
+        try:
+            fields = Path(f"/proc/{member}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        found[member] = (int(fields[11]) + int(fields[12])) / ticks_hz
+    return found
+
+
 def _memory_mb() -> int | None:
     value = _first_value(Path("/proc/meminfo"), "MemTotal")
     return int(value.split()[0]) // 1024 if value else None

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from bench.live import LANGUAGES, ask
-from bench.machine import pss_mb
+from bench.machine import cpu_s, pss_mb
 from bench.plan import Setting
 from bench.room import Failed, Room, Talk, finish
 from bench.rows import Budget, Row
@@ -117,6 +117,7 @@ class WindowSection:
         self._growth: list[float] = []
         self._minutes = 0.0
         self._xruns: list[float] = []
+        self._cpu: tuple[list[float], list[float]] = ([], [])
 
     def run(self) -> None:
         """Start the window, talk for the planned time, end."""
@@ -159,6 +160,7 @@ class WindowSection:
         self._set.tell.say(f"memory {self._pss_mb[-1]:.0f} MB; talking on for {self._set.plan.soak_s:.0f} s")
         screen.xdotool("search", "--name", "^Mynah$", "windowactivate", "--sync", "key", "ctrl+e")
         number = 0
+        talks_s, used = time.monotonic(), cpu_s(pid)
         while time.monotonic() - began_s < self._set.plan.soak_s and talk.is_alive:
             number += 1
             with self._set.tell.trial("talking on"):
@@ -169,6 +171,10 @@ class WindowSection:
                     time.sleep(1.5)
                     self._pss_mb.append(pss_mb(pid))
         self._minutes = (time.monotonic() - began_s) / 60
+        spent = {member: s - used.get(member, 0.0) for member, s in cpu_s(pid).items()}
+        cores = [s / (time.monotonic() - talks_s) for s in (spent.pop(pid, 0.0), sum(spent.values()))]
+        for share, kept in zip(cores, self._cpu, strict=True):
+            kept.append(100 * share)
         self._growth += growth_percent(self._pss_mb)
         mark = talk.mark()
         talk.program.send(cmd="dump")
@@ -205,6 +211,8 @@ class WindowSection:
                 Budget(share=3.0),
             ),
             _component("avatar: paint time a frame, p95 of frames", "software rendering", self._paint_p95_ms, "ms"),
+            _component("CPU of the program, of one core", f"{minutes}, talking on", self._cpu[0], "%"),
+            _component("CPU of its children (model, checks), of one core", minutes, self._cpu[1], "%"),
             _component("xruns", minutes, self._xruns, "count", Budget(share=1.0)),
             _component("proportional set size", memory, highest, "MB", Budget(share=PSS_BUDGET_MB)),
             _component("growth of it after warm-up", f"{self._minutes:.1f} min", self._growth, "%", Budget(share=3.0)),

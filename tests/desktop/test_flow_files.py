@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import stat
 import zipfile
 from pathlib import Path
@@ -135,6 +136,19 @@ def test_what_is_no_text_is_one_clear_line(files: FlowFiles) -> None:
     with pytest.raises(InputError, match=r"bad\.yml is no UTF-8 text"):
         files.read("bad.yml")
     assert [p.code for p in files.checked().errors("bad.yml")] == ["file_encoding"]
+
+
+def test_texts_set_aside_stay_beside_each_other_and_the_oldest_makes_room(
+    files: FlowFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("desktop.flow_files._MOST_COPIES", 3)
+    kept = [files.set_aside("tests/mine.yml", f"text {n}") for n in range(3)]
+    assert [path.read_text(encoding="utf-8") for path in kept] == ["text 0", "text 1", "text 2"]
+    for age, path in enumerate(kept):
+        os.utime(path, (age, age))
+    assert files.set_aside("tests/mine.yml", "text 3") == kept[0]
+    assert sorted(p.read_text(encoding="utf-8") for p in kept) == ["text 1", "text 2", "text 3"]
+    assert [f.name for f in files.files() if f.layer == "user"] == []
 
 
 # --- packs ------------------------------------------------------------------------------------------------------

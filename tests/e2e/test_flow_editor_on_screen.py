@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from rigs.program_rig import Program
 from rigs.screen_rig import ScreenRig
-from rigs.sound_rig import SoundRig, rms_db, write_wav
+from rigs.sound_rig import Samples, SoundRig, rms_db, write_wav
 
 from audio.simulated import MIC_RATE_HZ
+from audio.stt.whisper_adapter import WhisperAdapter
 from desktop.demo import user_voice
 from desktop.models import ModelStore
 from desktop.settings import Settings
 from desktop.sound_models import load_voice
+from orchestrator.clock import SystemClock
 
 pytestmark = [pytest.mark.e2e, pytest.mark.window, pytest.mark.audio, pytest.mark.models, pytest.mark.timeout(180)]
 
@@ -34,6 +36,10 @@ flows:
         next: end
       - {id: end, type: end}
 """
+
+
+FAULT_LINE = next(n for n, line in enumerate(FLOW.splitlines(), 1) if "action_respons" in line)
+FAULT_COL = FLOW.splitlines()[FAULT_LINE - 1].index("action_respons") + 1
 
 
 class User:
@@ -84,6 +90,12 @@ class User:
                 self.press("Escape")
 
 
+def words_of(sound: Samples) -> str:
+    """Return what a recogniser understands of a recording."""
+    whisper = WhisperAdapter(ModelStore().path("whisper-base"), clock=SystemClock(), cpu_threads=2)
+    return whisper.transcribe(sound, languages=("en",), vad_fraction=0.9).text.casefold()
+
+
 def spoken(text: str, folder: Path) -> Path:
     """Return a recording of a user who says `text`."""
     voice = load_voice(Settings().voice, Settings(), ModelStore(), seed=3)
@@ -105,6 +117,11 @@ def test_a_broken_flow_is_mended_by_a_click_and_answers(
         user.press("ctrl+a", "BackSpace")
         user.type(FLOW)
 
+        # The mistake is told with its place, and the key for the next problem goes there.
+        told = user.see("flowProblems", lambda w: "action_respons" in w["text"])["text"].splitlines()
+        assert [line.split(" ")[0] for line in told] == [f"my_flows.yml:{FAULT_LINE}:{FAULT_COL}"], told
+        user.press("ctrl+Home", "F8")
+        user.see("flowPosition", lambda w: w["text"].startswith(f"Line {FAULT_LINE},"))
         user.see("flowFix_0")
         user.click("flowFix_0")
         user.press("ctrl+s")
@@ -129,7 +146,9 @@ def test_a_broken_flow_is_mended_by_a_click_and_answers(
         assert heard["payload"]["text"].endswith("The kettle is singing.")
         asked = [r for r in program.of("input:user") if r["payload"]["via"] == "voice"]
         assert len(asked) == 1 and asked[0]["seq"] < heard["seq"]
-        assert rms_db(with_sound.stop()) > -60, "the new text sounded"
+        sound = with_sound.stop()
+        assert rms_db(sound) > -60, "something sounded"
+        assert "kettle is singing" in words_of(sound), "and it was the new text"
 
         # Another editor writes the file: the text in sight follows.
         path.write_text(path.read_text(encoding="utf-8").replace("singing", "whistling"), encoding="utf-8")

@@ -109,7 +109,7 @@ class AvatarInWindow(QObject):
             action.setEnabled(not choice.problem)
             if choice.problem:
                 action.setText(self._translator.text("menu.avatar.broken", name=choice.id).replace("&", "&&"))
-                action.setToolTip(choice.problem)
+                action.setToolTip(self._translator.fault(choice.code, choice.problem))
             action.triggered.connect(lambda _=False, wanted=choice.id: self.chosen.emit(wanted))
             self._group.addAction(action)
             menu.addAction(action)

@@ -18,13 +18,14 @@ _MOST = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvatarChoice:
-    """A pack that can be chosen by `id`. `problem` says in one line why it can't be shown, empty if it can."""
+    """A pack that can be chosen by `id`. `problem`, of the kind `code`, says why it can't be shown, empty if it can."""
 
     id: str
     names: Mapping[str, str] = field(default_factory=dict)
     is_shipped: bool
     licence: str = ""
     problem: str = ""
+    code: str = ""
 
     def name(self, language: str) -> str:
         """Return what the character is called in `language`, else in any, else its folder's name."""
@@ -79,5 +80,5 @@ def _look_at(folder: Path, *, is_shipped: bool) -> AvatarChoice:
     try:
         pack = load_pack(folder)
     except InputError as error:
-        return AvatarChoice(id=folder.name, is_shipped=is_shipped, problem=error.message)
+        return AvatarChoice(id=folder.name, is_shipped=is_shipped, problem=error.message, code=error.code)
     return AvatarChoice(id=folder.name, names=pack.names, is_shipped=is_shipped, licence=pack.licence)

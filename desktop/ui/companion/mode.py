@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QWidget
 
 from desktop.bridge import Bridge
 from desktop.flow_folders import write_atomically
@@ -96,6 +97,10 @@ class CompanionMode(QObject):
             made.place_changed.connect(self._keep_place)
             self._companion = made
         return self._companion
+
+    def windows(self) -> tuple[QWidget, ...]:
+        """Return the companion, once it was shown, and the menu of the tray: what is no part of the window."""
+        return (self.tray.menu,) if self._companion is None else (self._companion, self.tray.menu)
 
     def show_tray(self) -> bool:
         """Show the icon in the tray; False where there is none."""

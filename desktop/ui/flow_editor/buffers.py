@@ -13,6 +13,7 @@ from desktop.flow_check import SHIPPED_LABEL, kind_of
 from desktop.flow_files import FileText
 from desktop.ui.flow_editor.highlighter import YamlHighlighter
 from desktop.ui.flow_editor.style import code_font
+from desktop.ui.flow_editor.text_change import change_text
 
 if TYPE_CHECKING:
     from desktop.ui.theme import Theme
@@ -81,7 +82,7 @@ class Buffers:
         return self._open.get(key)
 
     def put(self, layer: str, name: str, text: FileText) -> Buffer:
-        """Open a text; an unsaved one that is open already is replaced, which can be undone."""
+        """Open a text; one that is open already is changed into it in one step, which can be undone."""
         found = self._open.get((layer, name))
         if found is None:
             document = QTextDocument(self._parent)
@@ -91,7 +92,7 @@ class Buffers:
             found = Buffer(layer, name, document, YamlHighlighter(document, self._theme.palette), text.stamp)
             self._open[layer, name] = found
         elif found.text != text.text:
-            found.document.setPlainText(text.text)
+            change_text(found.document, text.text)
         found.stamp, found.is_draft = text.stamp, text.is_draft
         found.is_forced = found.is_conflict = False
         found.document.setModified(False)

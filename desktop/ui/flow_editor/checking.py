@@ -12,7 +12,12 @@ from desktop.flow_files import FlowFiles
 from desktop.ui.flow_editor.completion import Vocabulary
 from desktop.ui.flow_editor.outline import Outline, outline_of
 from orchestrator.flows.model import CONTEXT_FIELDS
+from orchestrator.flows.read_steps import RESPONSE_KEYS
 from orchestrator.flows.source import Problem
+from orchestrator.tasks.actions.registry import ActionRegistry
+
+_SPECIAL_ARGUMENTS = {"action_response": RESPONSE_KEYS, "start_flow": ("flow",)}
+"""Of actions that the engine itself runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +52,18 @@ def _vocabulary(checked: Checked, outline: Outline) -> Vocabulary:
         slots=known(outline.names("slots"), config.slots),
         flows=known(outline.names("flows"), config.user_flows(), config.flows),
         actions=known(checked.actions),
+        arguments={name: _arguments(checked.actions, name) for name in checked.actions},
         intents=known(outline.names("user_intents"), getattr(rails, "user_intents", ())),
         messages=known(outline.names("bot_messages"), getattr(rails, "bot_messages", ())),
         rails=known(outline.names("rails"), (rail.id for rail in getattr(rails, "rails", ()))),
         steps=steps,
         contexts={name: tuple(sorted(fields)) for name, fields in CONTEXT_FIELDS.items()},
     )
+
+
+def _arguments(actions: ActionRegistry, name: str) -> tuple[str, ...]:
+    found = actions.get(name)
+    return found.arguments if found is not None else _SPECIAL_ARGUMENTS.get(name, ())
 
 
 @lru_cache(maxsize=8)

@@ -59,17 +59,23 @@ class LineNumbers(QWidget):
 
 
 class CodeEdit(QPlainTextEdit):
-    """Edits YAML. `completer_of` returns what fits at the cursor; it is called on the GUI thread and must be quick."""
+    """Edits YAML. `completer_of` returns what fits at the cursor; it is called on the GUI thread and must be quick.
+
+    `words_of` says a problem in the language of the window.
+    """
 
     fix_asked = Signal()
     place_changed = Signal(int, int)
 
-    def __init__(self, theme: Theme, completer_of: Callable[[str, int, int], Completion]) -> None:
+    def __init__(
+        self, theme: Theme, completer_of: Callable[[str, int, int], Completion], words_of: Callable[[Problem], str]
+    ) -> None:
         """Start empty."""
         super().__init__()
         self.setObjectName("flowText")
         self._theme = theme
         self._completer_of = completer_of
+        self._words_of = words_of
         self._problems: tuple[Problem, ...] = ()
         self._lit: tuple[int, int] | None = None
         self._completion = Completion(prefix="")
@@ -246,7 +252,7 @@ class CodeEdit(QPlainTextEdit):
     def _tell_problem(self, event: QEvent) -> None:
         at = event.pos() - self.viewport().pos()  # type: ignore[attr-defined] # a QHelpEvent
         found = self.problems_at(self.cursorForPosition(at).blockNumber() + 1)
-        text = "\n".join(p.message for p in found)
+        text = "\n".join(self._words_of(p) for p in found)
         QToolTip.showText(event.globalPos(), text, self)  # type: ignore[attr-defined]
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -22,7 +22,10 @@ Schema = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """The ids that are defined in all layers. `steps` are by flow, `contexts` by system flow."""
+    """The ids that are defined in all layers.
+
+    `steps` are by flow, `contexts` by system flow, `arguments` (the keys of `args`) by action.
+    """
 
     slots: tuple[str, ...] = ()
     flows: tuple[str, ...] = ()
@@ -30,6 +33,7 @@ class Vocabulary:
     intents: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
     rails: tuple[str, ...] = ()
+    arguments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     steps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     contexts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -53,7 +57,10 @@ class Completion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """Where the cursor is: keys down to the mapping (`[]` for a list), its other entries, and the key if after one."""
+    """Where the cursor is: keys down to the mapping (`[]` for a list), its other entries, and the key if after one.
+
+    `outer` are the entries of the mapping around that one, as far as they are known.
+    """
 
     path: tuple[str, ...]
     siblings: Mapping[str, str]
@@ -61,11 +68,14 @@ class Spot:
     prefix: str
     before: str
     is_item: bool = False
+    outer: Mapping[str, str] = field(default_factory=dict)
 
 
 def complete(text: str, line: int, col: int, schema: Schema, words: Vocabulary) -> Completion:
-    """Return what fits at `line` and `col` (from 1)."""
+    """Return what fits at `line` and `col` (from 1); nothing inside a comment."""
     spot = spot_at(text, line, col)
+    if _is_in_comment(text, line, col):
+        return Completion(prefix=spot.prefix)
     read = _SLOT_READ.search(spot.before)
     if read is not None:
         return _reads(read, spot, words)
@@ -81,6 +91,7 @@ def complete(text: str, line: int, col: int, schema: Schema, words: Vocabulary) 
         keys: dict[str, None] = {}
         for option in _schemas_at(schema, spot.path, spot.siblings):
             keys.update(dict.fromkeys(option.get("properties", {})))
+        keys.update(dict.fromkeys(_argument_names(spot, words)))
         found += [Candidate(text=k, kind="key", insert=f"{k}: ") for k in keys if k not in spot.siblings]
     wanted = spot.prefix.casefold()
     kept = [c for c in dict.fromkeys(found) if wanted in c.text.casefold() and c.text != spot.prefix]
@@ -96,6 +107,28 @@ def _reads(read: re.Match[str], spot: Spot, words: Vocabulary) -> Completion:
         names = words.contexts.get(flow, ())
     found = [Candidate(text=n, kind="id", insert=n) for n in names if n.startswith(prefix) and n != prefix]
     return Completion(prefix=prefix, candidates=tuple(found[:_MAX_CANDIDATES]))
+
+
+def _argument_names(spot: Spot, words: Vocabulary) -> tuple[str, ...]:
+    """Return the keys that the action of the step takes, where the cursor is in its `args`."""
+    if not spot.path or spot.path[-1] != "args":
+        return ()
+    action = spot.outer.get("action") or spot.outer.get("do") or ""
+    return words.arguments.get(action.strip("\"'"), ())
+
+
+def _is_in_comment(text: str, line: int, col: int) -> bool:
+    lines = text.split("\n")
+    before = lines[line - 1][: max(col - 1, 0)] if 0 < line <= len(lines) else ""
+    quote = ""
+    for at, char in enumerate(before):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'" and (at == 0 or before[at - 1] in " [{,:"):
+            quote = char
+        elif char == "#" and (at == 0 or before[at - 1].isspace()):
+            return True
+    return False
 
 
 def _quoted(text: str) -> str:
@@ -238,17 +271,30 @@ def spot_at(text: str, line: int, col: int) -> Spot:
     path, siblings = _climb(lines, index, here)
     inner = _flow_style(own.value) if own.key else _flow_style(own.value or before[own.col :])
     if inner is not None:
-        opened, inner_siblings, key, rest = inner
+        opened, inner_siblings, around, key, rest = inner
         full = [*path, *([own.key] if own.key else []), *opened]
         return Spot(
             path=tuple(full), siblings=inner_siblings, key=key, prefix=_prefix(rest), before=before,
-            is_item=bool(opened) and opened[-1] == ITEM and key is None,
+            is_item=bool(opened) and opened[-1] == ITEM and key is None, outer=siblings if around is None else around,
         )  # fmt: skip
     if own.key:
         return Spot(path=tuple(path), siblings=siblings, key=own.key, prefix=_prefix(own.value), before=before)
     return Spot(
-        path=tuple(path), siblings=siblings, key=None, prefix=_prefix(before), before=before, is_item=is_item
+        path=tuple(path), siblings=siblings, key=None, prefix=_prefix(before), before=before, is_item=is_item,
+        outer=_entries_around(text, lines, index, own.col) if path and path[-1] == "args" else {},
     )  # fmt: skip
+
+
+def _entries_around(text: str, lines: list[str], index: int, col: int) -> Mapping[str, str]:
+    """Return the entries beside the key that opens the mapping at `col`."""
+    for number in range(index - 1, -1, -1):
+        raw = lines[number]
+        if not raw.strip() or raw.lstrip().startswith("#"):
+            continue
+        token = _tokens(raw)[-1]
+        if token.key and token.col < col:
+            return spot_at(text, number + 1, token.col + 2).siblings
+    return {}
 
 
 def _prefix(text: str) -> str:
@@ -295,8 +341,12 @@ def _look_down(lines: list[str], index: int, col: int, siblings: dict[str, str])
             siblings.setdefault(tokens[0].key, tokens[0].value)
 
 
-def _flow_style(text: str) -> tuple[list[str], dict[str, str], str | None, str] | None:
-    """Read `{a: 1, b: ` up to the cursor: keys of the open brackets, entries of the innermost, its key, the rest."""
+def _flow_style(text: str) -> tuple[list[str], dict[str, str], dict[str, str] | None, str | None, str] | None:
+    """Read `{a: 1, b: ` up to the cursor.
+
+    Returns the keys of the open brackets, the entries of the innermost, those of the one around it (None: it is the
+    outermost), its key, and the rest.
+    """
     stack: list[tuple[str, str, dict[str, str]]] = []
     current, quote = "", ""
     for char in text:
@@ -328,4 +378,5 @@ def _flow_style(text: str) -> tuple[list[str], dict[str, str], str | None, str] 
             path.append(ITEM)
     key, colon, value = current.partition(":")
     inner_key = key.strip().strip("\"'") if colon and stack[-1][0] == "{" else None
-    return path, stack[-1][2], inner_key, value if colon else current
+    around = stack[-2][2] if len(stack) > 1 else None
+    return path, stack[-1][2], around, inner_key, value if colon else current

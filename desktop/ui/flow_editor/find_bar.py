@@ -43,8 +43,6 @@ class FindBar(QFrame):
         self.close_button = tool_button("flowFindClose", "flows.find.close", translator)
         self._lay_out()
         self.needle.textChanged.connect(self._on_needle_changed)
-        self.needle.returnPressed.connect(self.find_next)
-        self.replacement.returnPressed.connect(self.replace)
         self.previous.clicked.connect(self.find_previous)
         self.next.clicked.connect(self.find_next)
         self.replace_one.clicked.connect(self.replace)
@@ -103,13 +101,17 @@ class FindBar(QFrame):
         return len(places)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Close on Escape, search backwards on Shift+Enter."""
+        """Close on Escape, search on Enter, backwards with Shift; Enter in the replacement replaces."""
         if event.key() == Qt.Key.Key_Escape:
             self.leave()
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             event.accept()
             if event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
                 self.find_previous()
+            elif self.replacement.hasFocus():
+                self.replace()
+            else:
+                self.find_next()
         else:
             super().keyPressEvent(event)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from pathlib import Path
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QWidget
 
+from desktop.faults import Fault
 from desktop.flow_files import FileText, FlowFile, FlowFiles, Saved
 from desktop.flow_folders import FlowFolders
 from desktop.try_out import TryOut, TryOutListener
@@ -66,7 +68,7 @@ class FlowEditorPanel(QWidget):
         self._wanted: Key | None = None
         self.view = PanelView(self, theme, translator, self._checks.complete, self._try_out, self._try_texts)
         self.fixes = Fixes(self)
-        self.packs = Packs(self._worker, self._buffers, self.view, self)
+        self.packs = Packs(self._worker, self._buffers, self.view, self, theme, translator)
         self._poll_timer = QTimer(self)
         self._poll_timer.setInterval(_POLL_MS)
         self._poll_timer.timeout.connect(self._poll)
@@ -89,7 +91,7 @@ class FlowEditorPanel(QWidget):
         view.copy_asked.connect(self.copy_to_edit)
         view.tests_asked.connect(self.run_tests)
         view.import_chosen.connect(self.packs.bring_in)
-        view.export_chosen.connect(self.packs.export)
+        view.export_asked.connect(self.packs.ask_export)
         view.discard_asked.connect(self.discard_draft)
         view.problem_step_asked.connect(self.fixes.go_to_next)
         self._worker.failed.connect(self._on_failed)
@@ -256,16 +258,25 @@ class FlowEditorPanel(QWidget):
         buffer = self._current
         if buffer is None or not buffer.is_editable:
             return
-        self._worker.run(lambda files: files.discard_draft(buffer.name), lambda _: self._reopen(buffer))
+        self._worker.run(partial(_take_back, buffer.name, self._own_text(buffer)), partial(self._reopen, buffer))
 
-    def _reopen(self, buffer: Buffer, *, is_told: bool = True) -> None:
+    def _own_text(self, buffer: Buffer) -> str | None:
+        """Return the text if it stands nowhere else, so that a copy is to be kept."""
+        return buffer.text if (buffer.is_unsaved or buffer.is_draft) and buffer.text.strip() else None
+
+    def _reopen(self, buffer: Buffer, kept: Path | None = None, *, is_told: bool = True) -> None:
+        """Show what is on disk; `kept` is the copy of the text that it replaces."""
         if buffer.stamp is None:
             self._leave(buffer)
+            if kept is not None:
+                self.view.say("flows.status.closed_kept", name=buffer.name, path=kept)
             return
 
         def put(text: FileText) -> None:
             self._show_buffer(self._buffers.put(buffer.layer, buffer.name, text))
-            if is_told:
+            if kept is not None:
+                self.view.say("flows.status.loaded_kept", name=buffer.name, path=kept)
+            elif is_told:
                 self.view.say("flows.status.loaded", name=buffer.name)
 
         self._worker.run(lambda files: files.read(buffer.name, buffer.layer), put)
@@ -419,15 +430,16 @@ class FlowEditorPanel(QWidget):
             banner.say(None)
 
     def _load_theirs(self, buffer: Buffer) -> None:
-        self._worker.run(lambda files: files.discard_draft(buffer.name), lambda _: self._load_from_disk(buffer))
+        take_back = partial(_take_back, buffer.name, self._own_text(buffer))
+        self._worker.run(take_back, partial(self._load_from_disk, buffer))
 
-    def _load_from_disk(self, buffer: Buffer, *, is_told: bool = True) -> None:
+    def _load_from_disk(self, buffer: Buffer, kept: Path | None = None, *, is_told: bool = True) -> None:
         def look(files: FlowFiles) -> str | None:
             return files.stamp(buffer.name)
 
         def done(stamp: str | None) -> None:
             buffer.stamp = stamp
-            self._reopen(buffer, is_told=is_told)
+            self._reopen(buffer, kept, is_told=is_told)
 
         self._worker.run(look, done)
 
@@ -435,8 +447,15 @@ class FlowEditorPanel(QWidget):
         buffer.is_conflict, buffer.is_forced = False, True
         self.show_state()
 
-    def _on_failed(self, text: str) -> None:
-        self.view.say_text(text)
+    def _on_failed(self, fault: Fault) -> None:
+        self.view.say_fault(fault)
+
+
+def _take_back(name: str, text: str | None, files: FlowFiles) -> Path | None:
+    """Forget the draft, and keep a copy of `text`; returns where."""
+    kept = files.set_aside(name, text) if text is not None else None
+    files.discard_draft(name)
+    return kept
 
 
 def _keep_draft(name: str, text: str, files: FlowFiles) -> None:

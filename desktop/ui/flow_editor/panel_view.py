@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtGui import QAction, QKeySequence, QShortcut, QTextCursor, QTextDocument
+from PySide6.QtGui import QAction, QKeySequence, QShortcut, QTextDocument
 from PySide6.QtWidgets import (
     QFileDialog,
     QHBoxLayout,
@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.faults import Fault
 from desktop.flow_files import FlowFile
 from desktop.ui import icons
 from desktop.ui.flow_editor.banner import Banner
@@ -35,6 +36,7 @@ from desktop.ui.flow_editor.keys import KeyPass
 from desktop.ui.flow_editor.problem_list import ProblemList
 from desktop.ui.flow_editor.style import editor_stylesheet
 from desktop.ui.flow_editor.templates import KINDS
+from desktop.ui.flow_editor.text_change import change_text
 from desktop.ui.flow_editor.try_pane import TestsPane, TryOutPort, TryPane
 from desktop.ui.i18n import Translator
 from desktop.ui.theme import GRID_PX, Theme, px
@@ -54,7 +56,7 @@ class PanelView(QObject):
     copy_asked = Signal()
     tests_asked = Signal()
     import_chosen = Signal(str)
-    export_chosen = Signal(str)
+    export_asked = Signal()
     discard_asked = Signal()
     problem_step_asked = Signal(int)
 
@@ -72,13 +74,13 @@ class PanelView(QObject):
         self._panel = panel
         self._theme = theme
         self._translator = translator
-        self._said: tuple[str, dict[str, object]] | str = ""
+        self._said: tuple[str, dict[str, object]] | Fault = Fault(code="", message="")
         self._place = (1, 1)
         self._counts = (0, 0)
         self._is_narrow = self._is_graph_put_away = False
         self.files = FileList(theme, translator)
         self.outline = OutlineList(theme, translator)
-        self.edit = CodeEdit(theme, completer_of)
+        self.edit = CodeEdit(theme, completer_of, lambda p: translator.fault(p.code, p.message))
         self.find = FindBar(self.edit, theme, translator)
         self.banner = Banner(translator)
         self.graph = GraphView(theme, translator)
@@ -132,11 +134,7 @@ class PanelView(QObject):
 
     def replace_text(self, text: str) -> None:
         """Put another text in, as one step that can be undone."""
-        cursor = QTextCursor(self.edit.document())
-        cursor.beginEditBlock()
-        cursor.select(QTextCursor.SelectionType.Document)
-        cursor.insertText(text)
-        cursor.endEditBlock()
+        change_text(self.edit.document(), text)
 
     def show_files(self, files: Sequence[FlowFile], unsaved: Collection[str], current: Key) -> None:
         """List the files."""
@@ -192,9 +190,9 @@ class PanelView(QObject):
         self._said = key, values
         self._tell()
 
-    def say_text(self, text: str) -> None:
-        """Show a line that has no translation."""
-        self._said = text
+    def say_fault(self, fault: Fault) -> None:
+        """Show what went wrong."""
+        self._said = fault
         self._tell()
 
     def message_text(self) -> str:
@@ -298,7 +296,7 @@ class PanelView(QObject):
         self._entry(new, "flowNewFile", "flows.new.file", lambda: self.file_asked.emit("flows"))
         self._entry(new, "flowNewTests", "flows.new.tests", lambda: self.file_asked.emit("tests"))
         self._entry(more, "flowImport", "flows.import", self._ask_import)
-        self._entry(more, "flowExport", "flows.export", self._ask_export)
+        self._entry(more, "flowExport", "flows.export", self.export_asked.emit)
         more.addSeparator()
         self._entry(more, "flowNextProblem", "flows.next_problem", lambda: self.problem_step_asked.emit(1))
         self._entry(more, "flowPreviousProblem", "flows.previous_problem", lambda: self.problem_step_asked.emit(-1))
@@ -398,8 +396,9 @@ class PanelView(QObject):
     def _ask_import(self) -> None:
         self._dialog("flowImportDialog", "flows.import", self.import_chosen.emit, is_open=True)
 
-    def _ask_export(self) -> None:
-        self._dialog("flowExportDialog", "flows.export", self.export_chosen.emit, is_open=False)
+    def ask_export_path(self, chosen: Callable[[str], object]) -> None:
+        """Ask where a pack is to go."""
+        self._dialog("flowExportDialog", "flows.export", chosen, is_open=False)
 
     def _dialog(self, name: str, key: str, chosen: Callable[[str], object], *, is_open: bool) -> None:
         made = QFileDialog(self._panel, self._translator.text(key))
@@ -434,8 +433,8 @@ class PanelView(QObject):
         self._tell_place()
 
     def _tell(self) -> None:
-        if isinstance(self._said, str):
-            self.message.setText(self._said)
+        if isinstance(self._said, Fault):
+            self.message.setText(self._translator.fault(self._said.code, self._said.message))
         else:
             key, values = self._said
             self.message.setText(self._translator.text(key, **values))

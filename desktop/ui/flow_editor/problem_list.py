@@ -15,6 +15,8 @@ from desktop.ui.tool_buttons import ICON_PX
 from orchestrator.flows.source import Problem
 
 _MOST = 300
+_MOST_TOLD = 20
+"""As many are read out with the list itself."""
 _ROLE = Qt.ItemDataRole.UserRole
 
 
@@ -62,6 +64,8 @@ class ProblemList(QTreeWidget):
 
     def _fill(self) -> None:
         self.clear()
+        told = (f"{p.file}:{p.line}:{p.col} {self._words(p)}" for p in self._problems[:_MOST_TOLD])
+        self.setAccessibleDescription("\n".join(told))
         p = self._theme.palette
         for number, problem in enumerate(self._problems[:_MOST]):
             is_error = problem.severity == "error"
@@ -83,11 +87,8 @@ class ProblemList(QTreeWidget):
                 item.setSizeHint(2, button.sizeHint() + QSize(GRID_PX // 2, 0))
 
     def _words(self, problem: Problem) -> str:
-        """Return the message; the checker speaks English, so in another language its kind goes before it."""
-        key = f"flows.problem.{problem.code}"
-        if self._translator.language == "en" or not self._translator.has(key):
-            return problem.message
-        return f"{self._translator.text(key)} · {problem.message}"
+        """Return what is wrong in the language of the window; the checker's own English is in the tool tip."""
+        return self._translator.fault(problem.code, problem.message)
 
     def _fix_button(self, number: int, problem: Problem) -> QPushButton:
         words = self._translator.text("flows.fix", word=problem.suggestion)

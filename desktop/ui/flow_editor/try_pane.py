@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.faults import Fault
 from desktop.flow_folders import FlowFolders
 from desktop.try_out import TestRun, TriedTurn, TryOut, TryOutListener
 from desktop.ui import icons
@@ -30,6 +31,8 @@ from desktop.ui.tool_buttons import ICON_PX, tool_button
 from orchestrator.flows.source import Problem
 
 _ROLE = Qt.ItemDataRole.UserRole
+_MANY = 32
+"""Fewer new sentences are learnt before anybody has read that they are."""
 MakeTryOut = Callable[[FlowFolders, TryOutListener], TryOut]
 
 
@@ -39,7 +42,9 @@ class TryOutPort(QObject):
     begun = Signal(object)
     turn_done = Signal(object)
     tests_done = Signal(object)
-    failed = Signal(str)
+    failed = Signal(object)
+    progressed = Signal(int, int)
+    cancelled = Signal()
 
     def __init__(self, folders: FlowFolders, make: MakeTryOut, parent: QObject | None = None) -> None:
         """Start no thread yet."""
@@ -51,7 +56,9 @@ class TryOutPort(QObject):
                 on_begun=lambda problems: self._tell(self.begun, problems),
                 on_turn=lambda turn: self._tell(self.turn_done, turn),
                 on_tests=lambda run: self._tell(self.tests_done, run),
-                on_fault=lambda text: self._tell(self.failed, text),
+                on_fault=lambda fault: self._tell(self.failed, fault),
+                on_progress=lambda done, total: self._tell(self.progressed, done, total),
+                on_cancelled=lambda: self._tell(self.cancelled),
             ),
         )
 
@@ -60,10 +67,10 @@ class TryOutPort(QObject):
         self._is_closed = True
         self.session.stop()
 
-    def _tell(self, signal: Any, value: object) -> None:
+    def _tell(self, signal: Any, *values: object) -> None:
         # The thread may still speak while the window is taken down.
         if not self._is_closed:
-            signal.emit(value)
+            signal.emit(*values)
 
 
 class TryPane(QWidget):
@@ -82,11 +89,15 @@ class TryPane(QWidget):
         self._theme = theme
         self._translator = translator
         self._version: int | None = None
+        self._has_begun = self._is_stale = False
+        self._progress = (0, 0)
         self._lines: list[tuple[str, str]] = []
         self._turns: list[TriedTurn] = []
+        self._faults: list[Fault] = []
         self.talk, self.trace, self.field = QTextBrowser(), QTreeWidget(), QLineEdit()
         self.restart = tool_button("tryRestart", "flows.try.restart", translator)
         self.send = tool_button("trySend", "flows.try.send", translator)
+        self.cancel = tool_button("tryCancel", "flows.try.cancel", translator)
         self._lay_out()
         self.field.returnPressed.connect(self._on_text_entered)
         self.send.clicked.connect(self._on_text_entered)
@@ -94,13 +105,19 @@ class TryPane(QWidget):
         port.begun.connect(self._on_begun)
         port.turn_done.connect(self._on_turn_done)
         port.failed.connect(self._on_failed)
+        port.progressed.connect(self._on_progressed)
+        port.cancelled.connect(self._on_cancelled)
+        self.cancel.clicked.connect(port.session.cancel)
         theme.changed.connect(self._refresh)
         translator.changed.connect(self._refresh)
         self._refresh()
 
     def begin_again(self) -> None:
         """Forget the conversation and begin one on the text as it is now."""
+        if self._is_waiting():
+            self._port.session.cancel()
         self._lines, self._turns = [], []
+        self._has_begun = self._is_stale = False
         self._version, texts = self._texts()
         self._port.session.begin(texts)
         self._refresh()
@@ -117,10 +134,11 @@ class TryPane(QWidget):
         version, texts = self._texts()
         if self._version is None:
             self._port.session.begin(texts)
-        elif version != self._version:
+        elif version != self._version or self._is_stale:
             self._port.session.reload(texts)
-            self._lines.append(("note", "flows.try.reloaded"))
-        self._version = version
+            if version != self._version:
+                self._lines.append(("note", "flows.try.reloaded"))
+        self._version, self._is_stale = version, False
         self._port.session.say(text)
         self.field.clear()
         self._lines.append(("user", text))
@@ -128,13 +146,16 @@ class TryPane(QWidget):
         self._refresh_talk()
 
     def _on_begun(self, problems: Sequence[Problem]) -> None:
+        self._has_begun = True
         if problems:
             self._put(("note", "flows.try.faults"))
 
     def _on_turn_done(self, turn: TriedTurn) -> None:
-        self._lines = [line for line in self._lines if line[0] != "wait"]
+        self._wait_no_more()
         self._lines += [("character", reply) for reply in turn.replies]
-        if turn.needs_model:
+        if turn.is_broken:
+            self._lines.append(("note", "flows.try.broken"))
+        elif turn.needs_model:
             self._lines.append(("note", "flows.try.model"))
         elif not turn.replies:
             self._lines.append(("note", "flows.try.silent"))
@@ -142,9 +163,31 @@ class TryPane(QWidget):
         self._refresh()
         self.step_reached.emit(turn.active_flow, turn.step)
 
-    def _on_failed(self, text: str) -> None:
+    def _on_failed(self, fault: Fault) -> None:
+        self._wait_no_more()
+        self._faults.append(fault)
+        self._put(("error", str(len(self._faults) - 1)))
+
+    def _on_progressed(self, done: int, total: int) -> None:
+        if total >= _MANY:
+            self._progress = done, total
+            self._refresh_talk()
+
+    def _on_cancelled(self) -> None:
+        # The texts may never have arrived, so the next sentence brings them again.
+        self._is_stale = True
+        if not self._has_begun:
+            self._version = None
+        if self._is_waiting():
+            self._wait_no_more()
+            self._put(("note", "flows.try.cancelled"))
+
+    def _is_waiting(self) -> bool:
+        return any(who == "wait" for who, _ in self._lines)
+
+    def _wait_no_more(self) -> None:
+        self._progress = (0, 0)
         self._lines = [line for line in self._lines if line[0] != "wait"]
-        self._put(("error", text))
 
     def _put(self, line: tuple[str, str]) -> None:
         self._lines.append(line)
@@ -156,11 +199,13 @@ class TryPane(QWidget):
         p = self._theme.palette
         self.restart.setIcon(icons.icon("flow_restart", p.ink, size_px=ICON_PX))
         self.send.setIcon(icons.icon("send", p.ink, size_px=ICON_PX))
+        self.cancel.setIcon(icons.icon("close", p.ink, size_px=ICON_PX))
         self._refresh_talk()
         self._refresh_trace()
 
     def _refresh_talk(self) -> None:
         p, text = self._theme.palette, self._translator.text
+        self.cancel.setVisible(self._is_waiting())
         parts = []
         for who, what in self._lines:
             if who in ("user", "character"):
@@ -170,16 +215,22 @@ class TryPane(QWidget):
                     f'<p style="margin:3px"><b style="color:{colour}">{name}</b>&nbsp; {html.escape(what)}</p>'
                 )
             elif who == "wait":
-                parts.append(f'<p style="margin:3px;color:{p.muted}">…</p>')
+                done, total = self._progress
+                words = text("flows.try.learning", done=done, total=total) if total else "…"
+                parts.append(f'<p style="margin:3px;color:{p.muted}">{html.escape(words)}</p>')
             else:
                 colour = p.danger if who == "error" else p.muted
-                words = html.escape(what if who == "error" else text(what))
+                words = html.escape(self._fault_text(int(what)) if who == "error" else text(what))
                 parts.append(f'<p style="margin:3px;color:{colour}"><i>{words}</i></p>')
         if not parts:
             parts.append(f'<p style="margin:3px;color:{p.muted}">{html.escape(text("flows.try.hint"))}</p>')
         self.talk.setHtml("".join(parts))
         bar = self.talk.verticalScrollBar()
         bar.setValue(bar.maximum())
+
+    def _fault_text(self, number: int) -> str:
+        fault = self._faults[number]
+        return self._translator.fault(fault.code, fault.message)
 
     def _refresh_trace(self) -> None:
         text = self._translator.text
@@ -231,6 +282,7 @@ class TryPane(QWidget):
         row.setSpacing(GRID_PX // 2)
         row.addWidget(self.restart)
         row.addWidget(self.field, 1)
+        row.addWidget(self.cancel)
         row.addWidget(self.send)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, GRID_PX // 2, 0, 0)
@@ -253,7 +305,8 @@ class TestsPane(QWidget):
         self._theme = theme
         self._translator = translator
         self._run: TestRun | None = None
-        self._is_running = False
+        self._is_running = self._is_cancelled = False
+        self._progress = (0, 0)
         self.summary, self.results = QLabel(), QTreeWidget()
         self.summary.setObjectName("testsSummary")
         self.summary.setWordWrap(True)
@@ -266,19 +319,28 @@ class TestsPane(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, GRID_PX // 2, 0, 0)
         column.setSpacing(GRID_PX // 2)
-        column.addWidget(self.summary)
+        self.cancel = tool_button("testsCancel", "flows.tests.cancel", translator)
+        row = QHBoxLayout()
+        row.setSpacing(GRID_PX // 2)
+        row.addWidget(self.summary, 1)
+        row.addWidget(self.cancel)
+        column.addLayout(row)
         column.addWidget(self.results, 1)
+        self.cancel.clicked.connect(port.session.cancel)
         self.results.itemClicked.connect(self._on_item_chosen)
         self.results.itemActivated.connect(self._on_item_chosen)
         port.tests_done.connect(self._on_tests_done)
         port.failed.connect(self._on_failed)
+        port.progressed.connect(self._on_progressed)
+        port.cancelled.connect(self._on_cancelled)
         theme.changed.connect(self._fill)
         translator.changed.connect(self._fill)
         self._fill()
 
     def show_running(self) -> None:
         """Say that the tests run."""
-        self._is_running = True
+        self._is_running, self._is_cancelled = True, False
+        self._progress = (0, 0)
         self._fill()
 
     def _on_tests_done(self, run: TestRun) -> None:
@@ -286,16 +348,28 @@ class TestsPane(QWidget):
         self._run = run
         self._fill()
 
-    def _on_failed(self, _: str) -> None:
+    def _on_failed(self, _: Fault) -> None:
         self._is_running = False
         self._fill()
+
+    def _on_progressed(self, done: int, total: int) -> None:
+        if self._is_running and total >= _MANY:
+            self._progress = done, total
+            self._fill()
+
+    def _on_cancelled(self) -> None:
+        if self._is_running:
+            self._is_running, self._is_cancelled = False, True
+            self._fill()
 
     def _fill(self) -> None:
         p, text = self._theme.palette, self._translator.text
         self.results.clear()
         run = self._run
-        if self._is_running or run is None:
-            self.summary.setText(text("flows.tests.running" if self._is_running else "flows.tests.hint"))
+        self.cancel.setIcon(icons.icon("close", p.ink, size_px=ICON_PX))
+        self.cancel.setVisible(self._is_running)
+        if self._is_running or self._is_cancelled or run is None:
+            self.summary.setText(self._state_text())
             return
         failed = sum(not t.passed for t in run.tests)
         if not run.tests:
@@ -318,6 +392,13 @@ class TestsPane(QWidget):
         for flow, (visited, steps, taken, branches) in run.coverage.items():
             words = text("flows.tests.coverage", visited=visited, steps=steps, taken=taken, branches=branches)
             self.results.addTopLevelItem(QTreeWidgetItem([flow, words]))
+
+    def _state_text(self) -> str:
+        text = self._translator.text
+        if not self._is_running:
+            return text("flows.tests.cancelled" if self._is_cancelled else "flows.tests.hint")
+        done, total = self._progress
+        return text("flows.try.learning", done=done, total=total) if total else text("flows.tests.running")
 
     def _on_item_chosen(self, item: QTreeWidgetItem) -> None:
         found = item.data(0, _ROLE)

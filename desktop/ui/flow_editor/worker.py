@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from PySide6.QtCore import QObject, Qt, Signal
 
+from desktop.faults import Fault, fault_of
 from desktop.flow_files import FlowFiles
 from orchestrator.contracts.errors import MynahError
 
@@ -33,7 +34,7 @@ class FlowWorker(QObject):
     Jobs wait without a bound, but one with a `key` replaces the waiting one of that key.
     """
 
-    failed = Signal(str)
+    failed = Signal(object)
     _finished = Signal(object)
 
     def __init__(self, files: FlowFiles, parent: QObject | None = None) -> None:
@@ -47,7 +48,7 @@ class FlowWorker(QObject):
         self._finished.connect(self._on_finished, Qt.ConnectionType.QueuedConnection)
 
     def run(self, job: Callable[[FlowFiles], T], then: Callable[[T], None], *, key: str | None = None) -> None:
-        """Do `job` on the thread, then call `then` here; an error of the user's becomes `failed`."""
+        """Do `job` on the thread, then call `then` here; an error of the user's becomes `failed`, as a `Fault`."""
         with self._wake:
             if self._is_stopped:
                 return
@@ -79,10 +80,10 @@ class FlowWorker(QObject):
             try:
                 result = job.run(self._files)
             except MynahError as error:
-                self._emit(error.message.splitlines()[0])
+                self._emit(fault_of(error))
             except Exception as error:
                 log.exception("work on flow files failed")
-                self._emit(f"{type(error).__name__}: {error}".splitlines()[0])
+                self._emit(fault_of(error))
             else:
                 self._emit((job.then, result))
 
@@ -94,7 +95,7 @@ class FlowWorker(QObject):
             log.debug("a result came after the end")
 
     def _on_finished(self, result: object) -> None:
-        if isinstance(result, str):
+        if isinstance(result, Fault):
             self.failed.emit(result)
         elif isinstance(result, tuple) and not self._is_stopped:
             then, value = result

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QLocale, QObject, Signal
 
+from desktop.faults import TEXTS as FAULTS
+from desktop.faults import fault_text
 from desktop.ui.i18n import (
     ears_en,
     ears_zh_cn,
@@ -26,8 +28,15 @@ LANGUAGES: dict[str, str] = {"en": "English", "zh_CN": "简体中文"}
 """Language codes and what each calls itself; these names are never translated."""
 
 CATALOGUES: dict[str, dict[str, str]] = {
-    "en": {**en.TEXTS, **panels_en.TEXTS, **ears_en.TEXTS, **setup_en.TEXTS, **server_en.TEXTS},
-    "zh_CN": {**zh_cn.TEXTS, **panels_zh_cn.TEXTS, **ears_zh_cn.TEXTS, **setup_zh_cn.TEXTS, **server_zh_cn.TEXTS},
+    "en": {**FAULTS["en"], **en.TEXTS, **panels_en.TEXTS, **ears_en.TEXTS, **setup_en.TEXTS, **server_en.TEXTS},
+    "zh_CN": {
+        **FAULTS["zh_CN"],
+        **zh_cn.TEXTS,
+        **panels_zh_cn.TEXTS,
+        **ears_zh_cn.TEXTS,
+        **setup_zh_cn.TEXTS,
+        **server_zh_cn.TEXTS,
+    },
 }
 
 
@@ -78,6 +87,10 @@ class Translator(QObject):
             logger.warning("no text for %s in %s", key, self._language)
             return key
         return found.format(**values) if values else found
+
+    def fault(self, code: str, message: str) -> str:
+        """Return the words for an error or a problem; `message` is the English line that came with it."""
+        return fault_text(code, message, self._language)
 
     def bind(self, setter: Callable[[str], object], key: str) -> None:
         """Call `setter` with the text of `key` now and after every switch. It lives as long as the window."""

@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 
 from desktop.bridge import Bridge
 from desktop.event_view import CHATTER, EventFile, EventInbox, EventView, Record, read_events, write_events
+from desktop.faults import Fault, fault_of
 from desktop.prompt_record import PromptRecord
 from desktop.ui.dock_title import DockTitle
 from desktop.ui.i18n import Translator
@@ -113,8 +114,8 @@ class InspectorPanel(QDockWidget):
             try:
                 found = read_events(path)
             except MynahError as error:
-                message = error.message
-                self._bridge.call(lambda: self._say("inspector.failed", reason=message))
+                fault = fault_of(error)
+                self._bridge.call(lambda: self._say_fault(fault))
                 return
             self._bridge.call(lambda: self._take_file(found))
 
@@ -137,8 +138,8 @@ class InspectorPanel(QDockWidget):
             try:
                 count = write_events(path, records, with_text=is_with_text)
             except MynahError as error:
-                message = error.message
-                self._bridge.call(lambda: self._say("inspector.failed", reason=message))
+                fault = fault_of(error)
+                self._bridge.call(lambda: self._say_fault(fault))
                 return
             key = "inspector.saved" if is_with_text else "inspector.saved_without_text"
             self._bridge.call(lambda: self._say(key, count=count, name=path.name))
@@ -243,6 +244,9 @@ class InspectorPanel(QDockWidget):
             words = text("inspector.live", count=len(self.view.records), lost=self._inbox.lost)
         self.status.setText(words)
         self.status.setAccessibleName(words)
+
+    def _say_fault(self, fault: Fault) -> None:
+        self._say("inspector.failed", reason=self._translator.fault(fault.code, fault.message))
 
     def _say(self, key: str, **values: object) -> None:
         self._message = key, values

@@ -80,6 +80,14 @@ class Conversation:
         self.unheard = ""
         self.last_answer = ""
 
+    async def prepare(self) -> None:
+        """Build the indexes of meaning, so that the first turn's time limit is for the turn alone."""
+        prepare = getattr(self.brain.rails, "prepare", None)
+        if prepare is not None:
+            await prepare()
+        matcher = await self.brain.flow_matcher()
+        await matcher.match("hello")
+
     async def take(self, turn: TestTurn) -> TurnOutcome:
         """Do one turn, its interruption included."""
         llm = ScriptedLlm(script=list(turn.llm), configured=bool(turn.llm))
@@ -169,6 +177,10 @@ class Conversation:
             outcome.failed = f"llm: {error}"
             kind = "failed"
             reply.messages.append(Message(text="The language model is not available.", source="error"))
+        except asyncio.CancelledError:
+            # Whoever gave the turn up may go on with the conversation.
+            pending.settle(TurnHeard(outcome="interrupted", joined=True))
+            raise
         except GenerationCancelled:
             kind = "interrupted"
         except Exception as error:
@@ -290,6 +302,8 @@ class Runner:
         if test.vars:
             brain.set_vars(test.vars)
         brain.put_slots(test.slots)
+        if test.embedding == "real":
+            await conversation.prepare()
         for number, turn in enumerate(test.turns, start=1):
             outcome = await conversation.take(turn)
             result.visited += outcome.report.visited

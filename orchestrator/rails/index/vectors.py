@@ -8,7 +8,7 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,8 @@ class VectorStore:
         self._loading = asyncio.Lock()
         self._recent: OrderedDict[str, Matrix] = OrderedDict()
         self.made = 0
+        self.on_made: Callable[[int, int], None] | None = None
+        """Called on the loop with how many vectors of an index are made, and how many had to be."""
 
     async def items(self, texts: Sequence[str]) -> Matrix:
         """Return float32 unit rows for the texts of an index. Raises `EmbeddingFailed`."""
@@ -52,6 +54,8 @@ class VectorStore:
             self.made += len(batch)
             for text, row in zip(batch, rows, strict=True):
                 self._known[_key(text)] = row
+            if self.on_made is not None:
+                self.on_made(min(start + _BATCH, len(missing)), len(missing))
         if missing:
             await self._save()
         if any(_key(t) not in self._known for t in texts):

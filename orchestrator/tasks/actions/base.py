@@ -48,6 +48,8 @@ class Action(ABC):
     effect: ClassVar[str] = "write"
     needs_confirmation: ClassVar[bool] = False
 
+    arguments: ClassVar[tuple[str, ...]] = ()
+    """Names that `args` may hold, for editors to offer; nothing is checked by them."""
     @abstractmethod
     async def run(self, context: ActionContext, args: Mapping[str, Any]) -> ActionResult:
         """Do it. Whatever this raises makes the step fail."""

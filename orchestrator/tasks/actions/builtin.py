@@ -36,6 +36,7 @@ class SetReminder(Action):
     """Store a reminder: `text` and `at`, `in_s`, or `date` and `time`."""
 
     name = "action_set_reminder"
+    arguments = ("text", "at", "in_s", "date", "time")
 
     async def run(self, context: ActionContext, args: Mapping[str, Any]) -> ActionResult:
         """Add it to the reminders; the value is its id."""
@@ -78,6 +79,7 @@ class Now(Action):
     """Tell the date and time; with `slot` it is stored there and nothing is said."""
 
     name = "action_now"
+    arguments = ("slot",)
     effect = "read"
 
     async def run(self, context: ActionContext, args: Mapping[str, Any]) -> ActionResult:
@@ -96,6 +98,7 @@ class OpenUrl(Action):
     """Open `url` in the browser, after a yes."""
 
     name = "action_open_url"
+    arguments = ("url",)
     needs_confirmation = True
 
     async def run(self, context: ActionContext, args: Mapping[str, Any]) -> ActionResult:

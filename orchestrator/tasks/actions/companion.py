@@ -61,6 +61,7 @@ class CancelReminder(Action):
     """
 
     name = "action_cancel_reminder"
+    arguments = ("text", "at", "id", "all", "timers")
 
     async def run(self, context: ActionContext, args: Mapping[str, Any]) -> ActionResult:
         """Cancel what is meant, and say so."""
@@ -116,6 +117,7 @@ class Remember(Action):
     """Remember the fact `text`; it reaches the prompts of later answers. Where there is no memory it does nothing."""
 
     name = "action_remember"
+    arguments = ("text",)
 
     async def run(self, context: ActionContext, args: Mapping[str, Any]) -> ActionResult:
         """Hand the fact to the memory."""
@@ -137,6 +139,7 @@ class OpenPage(Action):
     """Open the web page `url` after a yes; an address without http gets https."""
 
     name = "action_open_page"
+    arguments = ("url",)
     needs_confirmation = True
 
     async def run(self, context: ActionContext, args: Mapping[str, Any]) -> ActionResult:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
 from pytestqt.qtbot import QtBot
+from rigs.flow_desk import folders, open_editor, refund
 
 from desktop.bridge import Bridge
 from desktop.ui.collector import GuiCollector
@@ -20,6 +21,8 @@ from orchestrator.contracts.commands import Command
 from orchestrator.contracts.events import Event, TimedViseme, TimedWord
 from orchestrator.contracts.ids import GenerationId, IntentId
 from orchestrator.contracts.views import CharacterTextView, SpeechTimelineView, View
+
+__all__ = ["folders", "open_editor", "refund"]
 
 G1, G2 = GenerationId("g-1"), GenerationId("g-2")
 I1, I2 = IntentId("i-1"), IntentId("i-2")

@@ -313,3 +313,19 @@ def test_everything_on_it_has_a_name_and_is_reached_by_the_keyboard(make_desk: A
             assert widget.accessibleName(), widget.objectName()
     for button in desk.companion.findChildren(QPushButton):
         assert button.focusPolicy() & Qt.FocusPolicy.TabFocus and button.toolTip()
+
+
+def test_what_is_in_the_companion_can_be_written_down(make_stage: Callable[..., Any]) -> None:
+    window = make_stage(tray=FakeTray()).window
+
+    def shown() -> set[str]:
+        return {w["objectName"] for w in window.dump()["widgets"] if w["visible"]}
+
+    assert not any(name.startswith("companion") for name in shown())
+    window.companion.turn(True)
+    assert {"companionWindow", "companionBubble", "companionControls"} & shown() >= {"companionWindow"}
+    written = {w["objectName"]: w for w in window.dump()["widgets"]}
+    inside = window.companion.companion.findChildren(QPushButton)
+    assert inside and {button.objectName() for button in inside} <= set(written)
+    for button in inside:
+        assert written[button.objectName()]["accessibleName"]

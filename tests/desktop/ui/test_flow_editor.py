@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,92 +12,13 @@ from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
+from rigs.flow_desk import FLOW, open_file, type_keys, wait_checked, words_in
 
-from desktop import paths
 from desktop.flow_folders import FlowFolders
-from desktop.try_out import TryOut
-from desktop.ui.flow_editor.panel import FlowEditorPanel
+from desktop.flow_pack import read_pack
 from orchestrator.contracts.commands import Reload
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support")
-
-FLOW = """\
-slots:
-  order_number: {type: text, label: order}
-flows:
-  refund:
-    name: a refund
-    examples: [I want a refund, 我要退款]
-    steps:
-      - {id: start, type: start, next: ask}
-      - id: ask
-        type: collect
-        slot_name: order_number
-        response: {text: "Which order?"}
-        next:
-          - {if: "slots.order_number", then: done}
-          - {else: ask}
-      - id: done
-        type: action
-        action: action_response
-        args: {text: "Done: {{ slots.order_number }}."}
-        next: end
-      - {id: end, type: end}
-"""
-
-
-@pytest.fixture
-def folders(tmp_path: Path) -> FlowFolders:
-    user = tmp_path / "flows"
-    user.mkdir()
-    return FlowFolders(shipped=paths.flow_config(), user=user)
-
-
-@pytest.fixture
-def open_editor(
-    make_stage: Callable[..., Any], folders: FlowFolders, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., tuple[Any, FlowEditorPanel]]]:
-    stages = []
-
-    def make(language: str = "en", theme: str = "light") -> tuple[Any, FlowEditorPanel]:
-        stage = make_stage(language, theme)
-        stages.append(stage)
-        stage.window.flow_editor.configure(folders)
-        stage.window.flow_editor.dock._make_try_out = lambda f, listener: TryOut(f, listener, embedding="exact")
-        stage.window.flow_editor.toggle()
-        panel = stage.window.flow_editor.dock.panel
-        assert panel is not None
-        qtbot.waitUntil(lambda: panel.view.files.names("shipped") != [], timeout=10_000)
-        return stage, panel
-
-    yield make
-    for stage in stages:
-        stage.window.flow_editor.dock.close_down()
-
-
-def wait_checked(qtbot: QtBot, panel: FlowEditorPanel) -> None:
-    qtbot.waitUntil(lambda: panel.is_checked, timeout=15_000)
-
-
-def open_file(qtbot: QtBot, panel: FlowEditorPanel, layer: str, name: str) -> None:
-    panel.open_file(layer, name)
-    qtbot.waitUntil(lambda: panel.current is not None and panel.current.key == (layer, name), timeout=10_000)
-    wait_checked(qtbot, panel)
-
-
-def type_keys(widget: QWidget, text: str) -> None:
-    for char in text:
-        if char == "\n":
-            QTest.keyClick(widget, Qt.Key.Key_Return)
-        else:
-            QTest.keyClicks(widget, char)
-
-
-@pytest.fixture
-def refund(folders: FlowFolders) -> Path:
-    path = folders.user / "refund.yml"
-    path.write_text(FLOW, encoding="utf-8")
-    return path
 
 
 def test_the_key_opens_the_editor_and_closes_it(make_stage: Any, folders: FlowFolders, qtbot: QtBot) -> None:
@@ -335,12 +256,21 @@ def test_a_pack_goes_out_and_comes_in(
     stage, panel = open_editor()
     open_file(qtbot, panel, "user", "refund.yml")
     pack = tmp_path / "mine.zip"
-    panel.packs.export(str(pack))
+    (refund.parent / "persona.yml").write_text("name: {en: Polly, zh: 波莉}\n", encoding="utf-8")
+    panel.packs.ask_export()
+    choice = panel.packs.choice
+    qtbot.waitUntil(choice.isVisible, timeout=10_000)
+    assert choice.names() == ("refund.yml",) and not choice.warning.isHidden()
+    choice.cancel.click()
+    panel.packs.export(str(pack), ("refund.yml",))
     qtbot.waitUntil(pack.exists, timeout=10_000)
+    assert list(read_pack(pack).texts) == ["refund.yml"]
     refund.write_text(FLOW.replace("name: a refund", "name: other"), encoding="utf-8")
     panel.packs.bring_in(str(pack))
-    qtbot.waitUntil(lambda: panel.view.banner.key == "flows.banner.clash", timeout=10_000)
-    panel.view.banner.buttons[0].click()
+    qtbot.waitUntil(choice.isVisible, timeout=10_000)
+    assert words_in(choice.files) == ["Flows and rails", "refund.yml", "replaces your file"]
+    assert choice.warning.isHidden()
+    choice.take.click()
     qtbot.waitUntil(lambda: refund.read_text(encoding="utf-8") == FLOW, timeout=10_000)
     qtbot.waitUntil(lambda: any(isinstance(c, Reload) for c in stage.outside.commands), timeout=10_000)
     panel.packs.bring_in(str(tmp_path / "none.zip"))

@@ -23,6 +23,7 @@ WORDS = Vocabulary(
     slots=("order_number", "reason"), flows=("refund", "other"), actions=("action_now",), intents=("ask pay",),
     messages=("refuse",), rails=("salary",), steps={"refund": ("start", "ask", "end")},
     contexts={"system_task_started": ("started_flow_id", "started_flow_name")},
+    arguments={"action_set_reminder": ("text", "at", "in_s"), "start_flow": ("flow",)},
 )  # fmt: skip
 
 
@@ -70,6 +71,35 @@ def test_keys_that_are_there_and_keys_of_other_steps_are_not_offered() -> None:
     found = offered(text)
     assert "action" in found and "on_error" in found
     assert not {"id", "type", "next", "slot_name"} & set(found)
+
+
+STEP = "flows:\n  refund:\n    steps:\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("      - {id: a, type: action, action: action_set_reminder, args: {|", ["text", "at", "in_s"]),
+        ("      - {id: a, type: action, action: action_set_reminder, args: {text: x, |", ["at", "in_s"]),
+        ("      - id: a\n        action: action_set_reminder\n        args:\n          |", ["text", "at", "in_s"]),
+        ("      - id: a\n        action: action_set_reminder\n        args: {|", ["text", "at", "in_s"]),
+        (
+            "      - id: a\n        args:\n          text: x\n          i|\n        action: action_set_reminder\n",
+            ["in_s"],
+        ),
+        ("      - {id: a, type: action, action: start_flow, args: {flow: |", ["refund", "other"]),
+        ("      - {id: a, type: action, action: unheard_of, args: {|", []),
+    ],
+)
+def test_inside_args_the_arguments_of_the_action_are_offered(text: str, found: list[str]) -> None:
+    assert offered(STEP + text) == found
+
+
+def test_nothing_is_offered_inside_a_comment() -> None:
+    assert offered("flows:\n  refund:\n    na|") != []
+    assert offered("flows:\n  refund:\n    # na|") == []
+    assert offered("flows:\n  refund:\n    name: a refund # na|") == []
+    assert offered(STEP + "      - {id: a, type: start, next: |") == offered(STEP + '      - {id: "# a", next: |')
 
 
 def test_other_files_have_their_own_words() -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
 import string
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from PySide6.QtWidgets import QDialogButtonBox
 
+from desktop.faults import FAULT_KEY, PROBLEM_KEY, fault_text
 from desktop.ui.i18n.translator import CATALOGUES, LANGUAGES, Translator
+from orchestrator.llm.failures import FailureCode
 
 UI = Path(__file__).resolve().parents[3] / "desktop" / "ui"
 SETTERS = {
@@ -114,3 +119,97 @@ def test_a_switch_reaches_every_bound_text(qapp: object, language: str) -> None:
         translator.bind(lambda words, key=key: shown.__setitem__(key, words), key)
     translator.choose(language)
     assert shown == CATALOGUES[language]
+
+
+# --- faults ------------------------------------------------------------------------------------------------
+
+ROOT = UI.parents[1]
+CODE = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
+REPORTERS = {"add", "add_inside", "_fail", "_at", "_add_read", "_problem", "fault", "_failed", "_notice"}
+"""Functions whose first word that looks like a code is one; the reporters of problems and of failures."""
+DYNAMIC = {
+    "f'{part}_{code}'": "what a failed answer says of itself is spoken in the user's language",
+    "f'no_{direction}'": ("no_input", "no_output"),
+    "f'llm_{self.code}'": tuple(f"llm_{code}" for code in FailureCode),
+    "f'wav_{kind}'": ("wav_unreadable", "wav_format", "wav_empty", "wav_unwritable"),
+}
+"""Codes that are put together at run time, and what they come to."""
+
+
+def codes_of(source: str) -> Iterator[str]:
+    """Yield the codes of all errors, problems and notices that a module makes; made-up ones as they stand."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        given = [k.value for k in node.keywords if k.arg == "code"]
+        if name in ("InputError", "PartFailed", "MynahError"):
+            given += node.args[:1]
+        elif name in REPORTERS:
+            words = [a for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+            given += [a for a in words if CODE.fullmatch(a.value)][:1]
+        for value in given:
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                yield value.value
+            elif isinstance(value, ast.JoinedStr):
+                yield ast.unparse(value)
+
+
+def all_codes() -> set[str]:
+    found: set[str] = set()
+    for package in ("desktop", "audio", "orchestrator"):
+        for path in (ROOT / package).rglob("*.py"):
+            found |= set(codes_of(path.read_text("utf-8")))
+    return found
+
+
+def test_the_walk_over_the_codes_finds_them() -> None:
+    assert set(codes_of('raise InputError("a_b", "x")')) == {"a_b"}
+    assert set(codes_of('report.add_inside(node, 1, 2, "bad_x", "y is z")')) == {"bad_x"}
+    assert set(codes_of('Problem(file=f, code="yaml_x", message="m")')) == {"yaml_x"}
+    assert set(codes_of('PartFailed(f"no_{direction}", "x")')) == {"f'no_{direction}'"}
+    assert len(all_codes()) > 150
+
+
+def test_every_error_has_words_in_both_languages() -> None:
+    wanted: set[str] = set()
+    for code in all_codes():
+        if code.startswith("f'"):
+            assert code in DYNAMIC, f"{code}: say here what it comes to"
+            parts = DYNAMIC[code]
+            wanted |= set(parts) if isinstance(parts, tuple) else set()
+        else:
+            wanted.add(code)
+    for language, texts in CATALOGUES.items():
+        missing = sorted(
+            code for code in wanted - NO_FAULTS if not any(f"{kind}{code}" in texts for kind in (*KINDS, "notice."))
+        )
+        assert missing == [], language
+
+
+NO_FAULTS = {"", "ok", "address", "cancelled", "keyring", "device_changed", "half_duplex", "companion_no_tray"}
+"""States that are told with words of their own where they are shown."""
+KINDS = (FAULT_KEY, PROBLEM_KEY)
+
+
+def test_a_fault_in_chinese_keeps_what_it_is_about() -> None:
+    assert fault_text("unknown_slot", "there is no slot 'colour'", "zh") == "未知的槽位：colour"
+    told = fault_text("avatar_invalid", "cat/avatar.yaml:4:1: unknown key 'layrs'; did you mean layers?", "zh_CN")
+    assert told.startswith("cat/avatar.yaml:4:1：") and "layrs" in told and "unknown" not in told
+    assert fault_text("unknown_slot", "there is no slot 'colour'", "en") == "there is no slot 'colour'"
+    assert fault_text("never_heard_of", "in its own words", "zh") == "in its own words"
+
+
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+def test_the_toolkit_speaks_the_language_of_the_window(make_stage: Any, language: str) -> None:
+    other = next(name for name in LANGUAGES if name != language)
+    stage = make_stage(other)
+    for spoken in (language, other, language):
+        stage.window.set_language(spoken)
+        menu = stage.window.controls.field.createStandardContextMenu()
+        words = [action.text() for action in menu.actions() if action.text()]
+        menu.deleteLater()
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        words.append(buttons.button(QDialogButtonBox.StandardButton.Cancel).text())
+        chinese = [any(c > "\u2fff" for c in word) for word in words]
+        assert len(words) > 5 and all(chinese) if spoken == "zh_CN" else not any(chinese), words

@@ -1,0 +1,23 @@
+"""Where vectors of sentences are kept: those that ship and the user's cache, the same for everything that understands.
+
+Whoever understands without what ships embeds some thousand sentences before its first answer, so nobody makes a store
+of the program's any other way.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+
+from desktop.paths import assets, cache_dir
+from orchestrator.dialogue.brain_loading import TestRails, make_store
+from orchestrator.rails.index import VectorStore
+
+
+def meaning_store(executor: Executor | None = None) -> VectorStore:
+    """Return a store with the vectors that ship, over the user's cache."""
+    return make_store(cache_dir() / "vectors", executor, seed=assets() / "embeddings.npz")
+
+
+def meaning_rails() -> TestRails:
+    """Return the maker of rails and matchers of test conversations, on the same vectors."""
+    return TestRails(meaning_store)
