@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from audio.ears import Ears
+from audio.echo_path import EchoPath
 from audio.ports import Samples
 from audio.ring_buffer import RingBuffer
 from orchestrator.clock import Clock
@@ -96,12 +97,16 @@ class ReferenceReader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Devices:
-    """The rings of the devices in use; None where there is no device. `lead_s`: see `ReferenceReader`."""
+    """The rings of the devices in use; None where there is no device. `lead_s`: see `ReferenceReader`.
+
+    `path` is what an earlier run learned of the pair in its room.
+    """
 
     capture: RingBuffer | None
     reference: RingBuffer | None
     lead_s: float = 0.04
     same_room: bool = False
+    path: EchoPath | None = None
 
 
 class EarsThread:
@@ -223,7 +228,9 @@ class EarsThread:
         if reference is not None:
             self._reference = ReferenceReader(reference, rate_hz=rate_hz, lead_s=devices.lead_s)
         reference_rate_hz = rate_hz if reference is None else reference.rate_hz
-        self._ears.set_devices(rate_hz=rate_hz, reference_rate_hz=reference_rate_hz, same_room=devices.same_room)
+        self._ears.set_devices(
+            rate_hz=rate_hz, reference_rate_hz=reference_rate_hz, same_room=devices.same_room, path=devices.path
+        )
 
     def _report(self, part: str, error: Exception) -> None:
         self.failures += 1

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from audio.barge_in import Action, BargeIn, Evidence, Output
+from audio.barge_in import Action, BargeIn, Output
 from audio.ears_config import FRAME_S, EarsConfig
 from audio.echo import EchoCanceller, NoEchoCanceller, WebRtcEchoCanceller
+from audio.echo_path import EchoPath
 from audio.endpointing import (
     Endpointer,
     EndpointEvent,
@@ -26,10 +26,12 @@ from audio.endpointing import (
     VoiceEnded,
     VoiceResumed,
 )
-from audio.front_end import FrontEnd, FrontFrame, levels_db
+from audio.evidence import UserLevel, evidence_of
+from audio.front_end import FrontEnd, FrontFrame
 from audio.half_duplex import DuplexGuard
 from audio.pcm import SILENCE_DB
 from audio.ports import PlayerControls, RecogniserPort, Recognition, Samples
+from audio.utterance import OpenUtterance
 from audio.vad import FrameVad, SileroVad, TwoStageVad, WebRtcVad, WindowVad
 from orchestrator.contracts.events import (
     DeviceStateChanged,
@@ -50,20 +52,6 @@ _COMMANDS = 256
 _OUTPUT_TAIL_S = 0.5
 _STREAM_LOST_S = 0.5
 _ECHO_LIMIT_S = 1.5
-
-
-@dataclass(slots=True)
-class _Utterance:
-    """The utterance that is open."""
-
-    id: UtteranceId
-    begin_s: float
-    during_output: bool
-    frames: list[Samples] = field(default_factory=list)
-    revision: int = 0
-    is_decoding: bool = False
-    is_told: bool = False
-    next_partial_s: float = float("-inf")
 
 
 class Ears:
@@ -99,8 +87,9 @@ class Ears:
         self._endpointer = Endpointer(config.endpoint, config.vad)
         self._barge_in = BargeIn(config.barge_in, config.vad, gap_s=config.endpoint.fragment_gap_s)
         self._duplex = DuplexGuard(config.echo)
+        self._user = UserLevel()
         self._history: deque[FrontFrame] = deque(maxlen=round(config.endpoint.pre_roll_s / FRAME_S))
-        self._utterance: _Utterance | None = None
+        self._utterance: OpenUtterance | None = None
         self._commands: deque[Callable[[], None]] = deque(maxlen=_COMMANDS)
         self._counts: Counter[str] = Counter()
         self._now_s = float("-inf")
@@ -120,6 +109,11 @@ class Ears:
         return self._level_db
 
     rms_db = level_db
+
+    @property
+    def echo_path(self) -> EchoPath | None:
+        """What was learned of these devices in their room; None until it is sure. Any thread."""
+        return self._echo.path
 
     def set_muted(self, on: bool) -> None:
         """Close or open the microphone. An utterance in progress ends, and what was said of it is recognised."""
@@ -179,11 +173,20 @@ class Ears:
 
     # --- ears thread -------------------------------------------------------------------------------------
 
-    def set_devices(self, *, rate_hz: int, reference_rate_hz: int, same_room: bool = False) -> None:
-        """Go on with other devices: ends what was open; the echo canceller starts anew unless `same_room`."""
+    def set_devices(
+        self, *, rate_hz: int, reference_rate_hz: int, same_room: bool = False, path: EchoPath | None = None
+    ) -> None:
+        """Go on with other devices: ends what was open; the echo canceller starts anew unless `same_room`.
+
+        `path` is what an earlier run learned of the pair.
+        """
         self._stop_stream(self._now_s)
         if not same_room:
             self._echo.reset()
+            self._user.reset()
+            self._barge_in.user_db = None
+            if path is not None:
+                self._echo.rehearse(path)
             if self._duplex.reset():
                 self._tell_duplex()
         self._front = self._new_front(rate_hz, reference_rate_hz)
@@ -218,31 +221,20 @@ class Ears:
         output = self._output()
         if self._duplex.frame(frame.echo):
             self._tell_duplex()
-        is_deaf = self._duplex.is_half and (
-            output is not Output.SILENT or frame.echo.is_far_active or now_s - self._last_output_s < self._duplex.tail_s
-        )
+        is_deaf = frame.echo.is_doubtful or (self._duplex.is_half and self._may_be_echo(frame, output))
         # Over an echo a fragment may be its rest: there an utterance begins with the cut.
         is_over_echo = output is Output.INTERRUPTIBLE and frame.echo.is_far_active
         self._endpointer.is_listening = self._is_hands_free and not is_over_echo
-        residual_db = frame.echo.residual_db
         for window in frame.windows:
-            probability = self._barge_in.window(
-                Evidence(
-                    start_s=window.start_s,
-                    end_s=window.end_s,
-                    probability=0.0 if is_deaf else window.probability,
-                    residual_db=residual_db,
-                    over_echo_db=frame.echo.over_echo_db,
-                    leak_db=frame.echo.leak_db,
-                    is_warm=frame.echo.is_warm,
-                    # What a canceller leaves of a voice has gaps; over a loud echo the gate alone judges it.
-                    levels_db=levels_db(window, self._history) if (residual_db is None or residual_db > 15.0) else (),
-                )
-            )
+            probability = self._barge_in.window(evidence_of(window, frame, self._history, is_deaf=is_deaf))
             self._follow(self._endpointer.window(window.start_s, window.end_s, probability))
         self._follow(self._endpointer.tick(now_s))
         self._decide(output)
         self._ask_for_partial()
+
+    def _may_be_echo(self, frame: FrontFrame, output: Output) -> bool:
+        is_over = output is Output.SILENT and self._now_s - self._last_output_s >= self._duplex.tail_s
+        return frame.echo.is_far_active or not is_over
 
     def _output(self) -> Output:
         audible = self._player.audible()
@@ -309,7 +301,7 @@ class Ears:
                 at_s = self._front.onset_before(at_s, endpoint.back_track_s)
             begin_s = at_s - (endpoint.ptt_lead_s if is_ptt else endpoint.lead_s)
         during_output = self._now_s - self._last_output_s < _OUTPUT_TAIL_S
-        self._utterance = _Utterance(
+        self._utterance = OpenUtterance(
             id=self._ids.utterance(),
             begin_s=begin_s,
             during_output=during_output,
@@ -352,15 +344,18 @@ class Ears:
         self._counts[f"turn_ends_{ended.by}"] += 1
         self._recogniser.release(utterance.id, utterance.revision)
         self._judge_echo(utterance, ended)
+        if not utterance.during_output:
+            self._user.utterance(utterance.frames)
+            self._barge_in.user_db = self._user.level_db
         self._utterance = None
 
-    def _judge_echo(self, utterance: _Utterance, ended: TurnEnded) -> None:
+    def _judge_echo(self, utterance: OpenUtterance, ended: TurnEnded) -> None:
         begin_ago_s, end_ago_s = self._now_s - utterance.begin_s, self._now_s - ended.voice_end_s
         is_spoken = not ended.is_ptt and utterance.begin_s - self._last_output_s < _ECHO_LIMIT_S
         if is_spoken and self._duplex.utterance(begin_ago_s, end_ago_s):
             self._tell_duplex()
 
-    def _submit(self, utterance: _Utterance, *, final: bool, vad_fraction: float, is_ptt: bool = False) -> bool:
+    def _submit(self, utterance: OpenUtterance, *, final: bool, vad_fraction: float, is_ptt: bool = False) -> bool:
         if final:
             utterance.revision += 1
         audio = np.concatenate(utterance.frames) if utterance.frames else np.zeros(0, np.float32)

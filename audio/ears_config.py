@@ -22,6 +22,9 @@ WINDOW_SAMPLES = 512
 WINDOW_S = WINDOW_SAMPLES / RATE_HZ
 
 
+_OFF_DB = 60.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EchoConfig:
     """Echo cancellation.
@@ -80,7 +83,8 @@ class EndpointConfig:
     """When an utterance begins and when the turn is over; all times in seconds.
 
     `onset_voiced_s` of sound that is voiced without a gap over `fragment_gap_s` begins an utterance, so shorter
-    fragments never do. `decode_after_s` after the voice ended, an early final is decoded. How long the silence lasts
+    fragments never do. `decode_after_s` after the voice ended, an early final is decoded, sooner where the level
+    tells it first (`endpointing.LevelFall`). How long the silence lasts
     that ends the turn depends on its words: `finish_silence_s` after a finished sentence, `answer_silence_s` after
     just the answer that was asked for, `hold_silence_s` in mid-sentence, `wait_silence_s` after "let me think",
     `end_silence_s` when they don't tell, `decode_wait_s` (if longer) until they are known. A sentence is finished if
@@ -99,7 +103,7 @@ class EndpointConfig:
     wait_silence_s: float = 5.0
     decode_wait_s: float = 1.2
     sure_end_chance: float = 0.94
-    decode_after_s: float = 0.064
+    decode_after_s: float = 0.032
     split_after_s: float = 22.0
     split_pause_s: float = 0.2
     limit_s: float = 29.0
@@ -119,12 +123,19 @@ class BargeInConfig:
 
     A window with at least `duck_probability` ducks to `duck_gain_db` (≤ −12) over `duck_ramp_s`; `unduck_after_s`
     without one brings the voice back over `unduck_ramp_s` (together ≤ 0.3 s). `cut_voiced_s` of voice within the last
-    `cut_within_s` cuts; stretches under `fragment_s` never count. While output sounds, a window counts only if what
-    the echo canceller left is at most `residual_gate_db` below the echo it took out, at most `echo_gate_db` below that
-    echo at its loudest of late, and `leak_margin_db` above what usually leaks through (`first_echo_gate_db` until that
-    is known). Once the canceller was warm for `clear_after_s` of output, what is at most `clear_gate_db` below the
-    loudest echo and at least `clear_margin_db` above the usual leak counts in any case. Until it is warm,
-    `warm_up_cut_voiced_s` and `warm_up_gate_db` (in place of `residual_gate_db`) hold.
+    `cut_within_s` cuts; stretches under `fragment_s` never count. What VAD 2 says is multiplied by `voice_weight`
+    before it counts as voice, and a voice more than `quiet_under_db` below the user's usual level does not cut. While
+    output sounds, a window counts only if what the echo canceller left is at most `residual_gate_db` below the echo it
+    took out, at most `echo_gate_db` below that echo at its loudest of late, and `leak_margin_db` above what usually
+    leaks through; then it counts in full from `sure_probability` on. Until the leak is known, `first_echo_gate_db`
+    holds; in the first `first_heard_s` of loud echo, what is neither `first_margin_db` above all that was taken for
+    echo so far nor `first_cut_over_db` above the loudest echo counts for `first_weight` times as much voice, within
+    `first_within_s`. Once the canceller was warm for `clear_after_s` of output, what is at most `clear_gate_db` below
+    the loudest echo and at least `clear_margin_db` above the usual leak counts in any case. What is far louder than
+    the leak (`loud_margin_db` above it, at most `loud_gate_db` below the loudest echo and at least `loud_over_db` above
+    the present one) ducks at `loud_duck_probability` and counts for `loud_weight` times as much voice: over a loud echo
+    the canceller distorts the user. Until the canceller is warm, `warm_up_cut_voiced_s` and `warm_up_gate_db` (in place
+    of `residual_gate_db`) hold.
     """
 
     duck_probability: float = 0.4
@@ -132,16 +143,29 @@ class BargeInConfig:
     duck_ramp_s: float = 0.02
     unduck_after_s: float = 0.18
     unduck_ramp_s: float = 0.08
+    voice_weight: float = 1.0
+    quiet_under_db: float = _OFF_DB
     cut_voiced_s: float = 0.128
     cut_within_s: float = 0.32
     fragment_s: float = 0.1
     residual_gate_db: float = 10.0
     echo_gate_db: float = 10.0
     first_echo_gate_db: float = 8.0
+    sure_probability: float = 0.9
+    first_heard_s: float = 1.2
+    first_margin_db: float = 10.0
+    first_cut_over_db: float = 2.0
+    first_weight: float = 0.4
+    first_within_s: float = 0.5
     leak_margin_db: float = 6.0
     clear_gate_db: float = 18.0
-    clear_margin_db: float = 15.0
-    clear_after_s: float = 8.0
+    clear_margin_db: float = 12.0
+    clear_after_s: float = 5.0
+    loud_duck_probability: float = 0.15
+    loud_weight: float = 1.5
+    loud_gate_db: float = 12.0
+    loud_over_db: float = 2.0
+    loud_margin_db: float = 20.0
     warm_up_cut_voiced_s: float = 0.16
     warm_up_gate_db: float = 4.0
 
@@ -182,9 +206,29 @@ PATIENCE: Mapping[str, EndpointConfig] = MappingProxyType(
 
 SENSITIVITY: Mapping[str, BargeInConfig] = MappingProxyType(
     {
-        "relaxed": BargeInConfig(duck_probability=0.5, cut_voiced_s=0.192, cut_within_s=0.384, residual_gate_db=8.0),
+        "relaxed": BargeInConfig(
+            duck_probability=0.6,
+            voice_weight=0.75,
+            quiet_under_db=8.0,
+            cut_voiced_s=0.192,
+            cut_within_s=0.384,
+            warm_up_cut_voiced_s=0.224,
+            residual_gate_db=8.0,
+            loud_duck_probability=0.3,
+            loud_weight=1.2,
+        ),
         "normal": BargeInConfig(),
-        "eager": BargeInConfig(duck_probability=0.3, cut_voiced_s=0.1, cut_within_s=0.3, residual_gate_db=12.0),
+        "eager": BargeInConfig(
+            duck_probability=0.25,
+            voice_weight=1.8,
+            cut_voiced_s=0.1,
+            cut_within_s=0.3,
+            warm_up_cut_voiced_s=0.128,
+            residual_gate_db=12.0,
+            first_weight=0.25,
+            loud_duck_probability=0.12,
+            loud_weight=1.5,
+        ),
     }
 )
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from livekit import rtc
 
 from audio.ears_config import FRAME_S, FRAME_SAMPLES, RATE_HZ, EchoConfig
-from audio.echo_convergence import Convergence
+from audio.echo_convergence import Convergence, Doubt, Trial
+from audio.echo_path import EchoPath, PathObserver, rehearsal
 from audio.echo_presence import EchoPresence
 from audio.pcm import SILENCE_DB, power, power_db, to_float32, to_int16
 from audio.ports import Samples
 from orchestrator.contracts.errors import PartFailed
 
 _SMOOTHING_S = 0.05
+_ECHO_LEFT_S = 0.5
 # Measured at 16 kHz by cross-correlation: the band split delays by 127 samples, noise suppression by 96 more.
 _DELAY_S = 127 / RATE_HZ
 _NOISE_SUPPRESSION_DELAY_S = 96 / RATE_HZ
@@ -30,7 +32,7 @@ class EchoFrame:
     `echo_db` how loud it lately was at its loudest; `is_far_active` says that output sounds or its echo may still
     arrive; `is_warm` that the canceller takes it out well; `loss_db` by how much (None until enough was heard);
     `leak_db` how loud the rest usually gets relative to `echo_db`; `heard_s` how much loud echo there was so far;
-    `far_db` what sounds at this moment.
+    `far_db` what sounds at this moment; `is_doubtful` that it was prepared for a room and has not proved right yet.
     """
 
     samples: Samples
@@ -44,6 +46,7 @@ class EchoFrame:
     leak_db: float | None = None
     heard_s: float = 0.0
     far_db: float = SILENCE_DB
+    is_doubtful: bool = False
 
     @property
     def residual_db(self) -> float | None:
@@ -74,6 +77,15 @@ class EchoCanceller(Protocol):
 
     def reset(self) -> None:
         """Forget the room, after a change of device."""
+        ...
+
+    @property
+    def path(self) -> EchoPath | None:
+        """What was learned of devices and room since the last reset; None until it is sure. Any thread."""
+        ...
+
+    def rehearse(self, path: EchoPath) -> bool:
+        """Begin with what an earlier run learned; False if something sounded already, then it is better known."""
         ...
 
     def stats(self) -> dict[str, int]:
@@ -156,7 +168,13 @@ class WebRtcEchoCanceller:
         self._far_frames = 0
         self._resets = 0
         self._absent_frames = 0
+        self._rehearsals = 0
+        self._failed_rehearsals = 0
+        self._trial: Trial | None = None
+        self._doubtful_frames = 0
         self._silence = np.zeros(FRAME_SAMPLES, np.float32)
+        self._observer = PathObserver()
+        self._is_fresh = True
         self.reset()
         self._resets = 0
 
@@ -189,27 +207,84 @@ class WebRtcEchoCanceller:
             message = f"echo cancellation failed: {error}"
             raise PartFailed("echo_failed", message, part="audio", recoverable=True) from error
         clean = to_float32(np.array(frame.data, np.int16))
-        return self._meters.measure(near, clean, far, floor_db=self._presence.floor_db, played=played)
+        self._observer.frame(near, far)
+        self._is_fresh = self._is_fresh and (far is None or not far.any())
+        measured = self._meters.measure(near, clean, far, floor_db=self._presence.floor_db, played=played)
+        if self._trial is not None:
+            return self._tried(measured, self._trial)
+        self._doubtful_frames = max(0, self._doubtful_frames - 1)
+        return replace(measured, is_doubtful=True) if self._doubtful_frames else measured
 
     def reset(self) -> None:
         """Forget the room and count warm-up anew."""
-        self._apm = rtc.AudioProcessingModule(
-            echo_cancellation=True,
-            noise_suppression=self._config.noise_suppression,
-            high_pass_filter=self._config.high_pass,
-        )
+        self._apm = self._new_module()
+        self._trial = None
+        self._doubtful_frames = 0
         self._meters = LevelMeters(self._config, self.delay_s)
         self._presence = EchoPresence(self._config)
+        self._observer.reset()
+        self._is_fresh = True
         self._resets += 1
+
+    @property
+    def path(self) -> EchoPath | None:
+        """What was learned since the last reset; None until delay, loss and leak are known and the echo is tamed."""
+        convergence, delay_s, coupling_db = self._meters.convergence, self._observer.delay_s, self._observer.coupling_db
+        loss_db, leak_db = convergence.loss_db, convergence.leak_db
+        if delay_s is None or coupling_db is None or loss_db is None or leak_db is None or not convergence.is_warm:
+            return None
+        return EchoPath(delay_s=delay_s, coupling_db=coupling_db, loss_db=loss_db, leak_db=leak_db)
+
+    def rehearse(self, path: EchoPath) -> bool:
+        """Let the module hear what it would hear on `path`; costs 60 ms.
+
+        Whether the room is still the same is told by the first of the real echo. Until then the frames are doubtful; if
+        it is another room, the module begins anew, as if nothing had been known.
+        """
+        if not self._is_fresh:
+            return False
+        near, far = rehearsal(path)
+        for begin in range(0, len(near), FRAME_SAMPLES):
+            part = slice(begin, begin + FRAME_SAMPLES)
+            self._apm.process_reverse_stream(self._frame(far[part]))
+            self._apm.process_stream(self._frame(near[part]))
+        self._meters.convergence.expect(path.leak_db)
+        self._trial = Trial(self._config.warm_loss_db)
+        self._is_fresh = False
+        self._rehearsals += 1
+        return True
 
     def stats(self) -> dict[str, int]:
         """Return counters."""
         return {
+            "echo_rehearsals": self._rehearsals,
+            "echo_rehearsals_wrong": self._failed_rehearsals,
             "echo_frames": self._frames,
             "echo_far_frames": self._far_frames,
             "echo_absent_frames": self._absent_frames,
             "echo_resets": self._resets,
         }
+
+    def _tried(self, frame: EchoFrame, trial: Trial) -> EchoFrame:
+        doubt = trial.judge(self._meters.convergence.steps_db)
+        if doubt is Doubt.OPEN:
+            return replace(frame, is_doubtful=frame.is_far_active)
+        self._trial = None
+        if doubt is Doubt.NONE:
+            return frame
+        self._failed_rehearsals += 1
+        self._apm = self._new_module()
+        self._meters.convergence.reset()
+        # What the new module was never told of still comes back for a while.
+        self._doubtful_frames = round(_ECHO_LEFT_S / FRAME_S)
+        return replace(frame, is_doubtful=True)
+
+    def _new_module(self) -> rtc.AudioProcessingModule:
+        return rtc.AudioProcessingModule(
+            echo_cancellation=True,
+            noise_suppression=self._config.noise_suppression,
+            high_pass_filter=self._config.high_pass,
+        )
 
     def _is_without_echo(self, near: Samples, far: Samples | None) -> bool:
         if not self._config.detect_presence:
@@ -246,6 +321,15 @@ class NoEchoCanceller:
         """Return `near` as it is."""
         self._frames += 1
         return self._meters.measure(near, near, far)
+
+    @property
+    def path(self) -> EchoPath | None:
+        """Nothing is learned."""
+        return None
+
+    def rehearse(self, path: EchoPath) -> bool:
+        """Nothing can be rehearsed."""
+        return False
 
     def reset(self) -> None:
         """Start the meters anew."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
+from enum import Enum
 
 from audio.ears_config import FRAME_S, EchoConfig
 
@@ -14,6 +16,35 @@ _OVER_FLOOR_DB = 10.0
 _MEDIAN = 0.5
 _LEAK_SHARE = 0.8
 _LEAK_FIRST_STEPS = 30
+_LEAK_DOUBT_DB = 6.0
+_GOOD_STEPS = 3
+_OTHER_STEPS = 3
+
+
+class Doubt(Enum):
+    """Whether a canceller that was prepared for a room is right about it."""
+
+    NONE = "none"
+    OPEN = "open"
+    WRONG = "wrong"
+
+
+class Trial:
+    """Judges a canceller by its first tenths of a second of real echo: right at three good ones, wrong at three others.
+
+    One that was prepared for another room lets the echo pass for longer than one that knows nothing.
+    """
+
+    def __init__(self, good_db: float) -> None:
+        """Call a step good that takes out `good_db`."""
+        self._good_db = good_db
+
+    def judge(self, steps_db: Sequence[float]) -> Doubt:
+        """Say what `steps_db`, all since the beginning, tell."""
+        good = sum(step >= self._good_db for step in steps_db)
+        if good >= _GOOD_STEPS:
+            return Doubt.NONE
+        return Doubt.WRONG if len(steps_db) - good >= _OTHER_STEPS else Doubt.OPEN
 
 
 class Convergence:
@@ -31,12 +62,22 @@ class Convergence:
         self._steps: deque[float] = deque(maxlen=config.convergence_steps)
         self._leaks: deque[float] = deque(maxlen=config.leak_steps)
         self._leak_db: float | None = None
+        self._expected_db: float | None = None
         self._leak_frames = 0
         self._highest_db = -math.inf
         self._frames = 0
         self._sum_db = 0.0
         self._count = 0
         self.is_warm = False
+
+    @property
+    def steps_db(self) -> tuple[float, ...]:
+        """The losses of the recent steps, the latest last."""
+        return tuple(self._steps)
+
+    def expect(self, leak_db: float) -> None:
+        """Reckon with the leak of an earlier run until this one's is known, but only where the loss is as good."""
+        self._expected_db = leak_db + _LEAK_DOUBT_DB
 
     @property
     def heard_s(self) -> float:
@@ -53,6 +94,8 @@ class Convergence:
     @property
     def leak_db(self) -> float | None:
         """What the rest of the echo reaches relative to the echo; None before three seconds of output."""
+        if self._leak_db is None and self.is_warm:
+            return self._expected_db
         return self._leak_db
 
     def frame(self, near_db: float, clean_db: float, echo_db: float, *, floor_db: float | None = None) -> None:
@@ -79,7 +122,7 @@ class Convergence:
         """Forget everything; the canceller begins anew."""
         self._steps.clear()
         self._leaks.clear()
-        self._leak_db = None
+        self._leak_db = self._expected_db = None
         self._leak_frames = 0
         self._highest_db = -math.inf
         self._frames = 0

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from audio.capture import Devices, EarsThread
 from audio.device_manager import DeviceManager
 from audio.ears import Ears
 from audio.ears_config import EarsConfig
+from audio.echo_path_store import EchoPathStore, Pair
 from audio.pcm import resample
 from audio.playback import Player
 from audio.ports import Samples
@@ -47,7 +49,7 @@ class AudioModels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineConfig:
-    """What the user chose about sound."""
+    """What the user chose about sound; `echo_paths` is the file for what is learned of loudspeakers, None: none."""
 
     ears: EarsConfig = field(default_factory=EarsConfig)
     recogniser: RecogniserSettings = field(default_factory=RecogniserSettings)
@@ -59,6 +61,7 @@ class EngineConfig:
     extra_output_delay_s: float = 0.0
     is_hands_free: bool = True
     volume: float = 0.8
+    echo_paths: Path | None = None
 
 
 class DeafRecogniser:
@@ -172,6 +175,7 @@ class AudioEngine:
         self.ears.set_hands_free(config.is_hands_free)
         self.loop = EarsThread(ears=self.ears, clock=clock, on_tick=self._on_tick)
         self._devices: DeviceManager | None = None
+        self._echo_paths = EchoPathStore(config.echo_paths)
         self._ticks = 0
         self._is_threaded = False
 
@@ -219,6 +223,7 @@ class AudioEngine:
         if self._devices is not None:
             self._devices.close(timeout_s)
         self.loop.stop(0.5)
+        self._echo_paths.save()
         self.recogniser.stop()
         for worker in self._workers.values():
             worker.stop(0.2)
@@ -328,13 +333,29 @@ class AudioEngine:
         self.speech.set_output(is_there)
 
     def _reconnect(self) -> None:
-        self.loop.connect(Devices(capture=self._capture, reference=self._reference))
+        pair = self._pair()
+        path = self._echo_paths.get(pair) if pair is not None else None
+        self.loop.connect(Devices(capture=self._capture, reference=self._reference, path=path))
+
+    def _pair(self) -> Pair | None:
+        """Return the names of the devices that are open, or just being opened."""
+        devices = self._devices
+        if devices is None or devices.capture is None or devices.playback is None:
+            return None
+        capture, playback = devices.capture.device, devices.playback.device
+        return None if capture is None or playback is None else (capture.name, playback.name)
+
+    def _note_echo_path(self) -> None:
+        path, pair = self.ears.echo_path, self._pair()
+        if path is not None and pair is not None:
+            self._echo_paths.put(pair, path)
 
     def _on_tick(self, now_s: float) -> None:
         self.speech.poll(now_s)
         self._ticks += 1
         if self._devices is not None and self._ticks % 20 == 0:
             self._devices.check(now_s)
+            self._note_echo_path()
 
 
 def _cost_by_length(per_char_s: float) -> Callable[[str], float]:

@@ -7,7 +7,7 @@ import os
 import secrets
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from audio.engine import AudioEngine, AudioModels, EngineConfig
@@ -23,7 +23,7 @@ from desktop.file_lock import DataFolderLock
 from desktop.llm_host import LlmHost
 from desktop.models import ModelStore
 from desktop.options import RunOptions
-from desktop.paths import DATABASE
+from desktop.paths import DATABASE, ECHO_PATHS
 from desktop.settings import Settings
 from orchestrator.bus.bus import Bus
 from orchestrator.bus.event_log import EventLog
@@ -180,7 +180,7 @@ class Assembly:
             events=self.bus,
             staleness=self.generations,
             models=models,
-            config=engine_config(settings, seed=options.seed),
+            config=replace(engine_config(settings, seed=options.seed), echo_paths=options.data / ECHO_PATHS),
             make_worker=timing.make_worker,
             mic_rate_hz=timing.mic_rate_hz,
             out_rate_hz=timing.out_rate_hz,

@@ -14,6 +14,9 @@ APP_NAME = "mynah"
 DATABASE = "mynah.db"
 """File of the conversations in the data folder."""
 
+ECHO_PATHS = "echo-paths.json"
+"""File in the data folder of what is learned of loudspeakers and microphones."""
+
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
 

@@ -1,5 +1,6 @@
 """Duck, cut, undo: the decisions on plain numbers. One character is a window of 32 ms: # speech, ~ likely, . not."""
 
+import dataclasses
 import itertools
 
 import pytest
@@ -131,17 +132,129 @@ def test_fragments_that_the_vad_drags_out_never_add_up() -> None:
     assert Action.DUCK in actions and Action.CUT not in actions
 
 
+def test_a_voice_that_goes_on_over_the_echo_is_no_fragment() -> None:
+    """Levels are known where the echo pauses only; a loud moment there must not make a scrap of the rest."""
+    barge_in = BargeIn(BargeInConfig(), VadConfig())
+    known: list[tuple[float, ...]] = [(VOICE_DB,) * 3, (VOICE_DB - 15.0,) * 3, (), (), ()]
+    actions = []
+    for number, levels in enumerate(known):
+        end_s = (number + 1) * WINDOW_S
+        evidence = Evidence(start_s=end_s - WINDOW_S, end_s=end_s, probability=0.9, levels_db=levels)
+        barge_in.window(evidence)
+        actions.append(barge_in.decide(end_s, Output.INTERRUPTIBLE))
+    assert actions.index(Action.CUT) <= 4
+
+
+def over(probability: float, *, number: int, over_db: float, residual_db: float, leak_db: float | None) -> Evidence:
+    """Return the window `number` of something over an echo."""
+    return Evidence(
+        start_s=number * WINDOW_S,
+        end_s=(number + 1) * WINDOW_S,
+        probability=probability,
+        residual_db=residual_db,
+        over_echo_db=over_db,
+        leak_db=leak_db,
+    )
+
+
+@pytest.mark.parametrize(
+    ("probability", "over_db", "residual_db", "leak_db", "action"),
+    [
+        (0.2, 3.0, 6.0, -30.0, Action.DUCK),  # far louder than what ever leaks
+        (0.1, 3.0, 6.0, -30.0, Action.NONE),  # but nothing like a voice
+        (0.2, 3.0, 6.0, -10.0, Action.NONE),  # as loud as what leaks now and then
+        (0.2, 3.0, 6.0, None, Action.NONE),  # nobody knows yet
+        (0.2, -14.0, 6.0, -40.0, Action.NONE),  # soft
+        (0.2, -3.0, 0.0, -33.0, Action.NONE),  # no louder than the echo that sounds just now
+    ],
+)
+def test_what_is_far_louder_than_any_leak_lowers_the_voice_sooner(
+    probability: float, over_db: float, residual_db: float, leak_db: float | None, action: Action
+) -> None:
+    barge_in = BargeIn(BargeInConfig(), VadConfig())
+    barge_in.window(over(probability, number=0, over_db=over_db, residual_db=residual_db, leak_db=leak_db))
+    assert barge_in.decide(WINDOW_S, Output.INTERRUPTIBLE) is action
+
+
+@pytest.mark.parametrize(
+    ("heard_s", "before_db", "over_db", "windows"),
+    [(0.2, -30.0, -6.0, 4), (0.2, -9.0, -6.0, 10), (0.2, -9.0, 3.0, 4), (0.2, -3.0, -1.0, 10), (2.0, -9.0, -6.0, 4)],
+    ids=["room", "hall", "voice in a hall", "rest of an echo in a hall", "later"],
+)
+def test_right_after_a_start_what_does_not_stand_out_from_the_leak_takes_longer_to_cut(
+    heard_s: float, before_db: float, over_db: float, windows: int
+) -> None:
+    barge_in = BargeIn(BargeInConfig(), VadConfig())
+    actions = []
+    before = 20
+    for number in range(before + 20):
+        is_voice = number >= before
+        probability, level_db = (0.95, over_db) if is_voice else (0.05, before_db)
+        evidence = over(probability, number=number, over_db=level_db, residual_db=4.0, leak_db=None)
+        barge_in.window(dataclasses.replace(evidence, heard_s=heard_s))
+        actions.append(barge_in.decide((number + 1) * WINDOW_S, Output.INTERRUPTIBLE))
+    assert actions.index(Action.CUT) - before + 1 == windows
+    assert actions.index(Action.DUCK) == before
+
+
+@pytest.mark.parametrize(("probability", "windows"), [(0.95, 4), (0.55, 7)])
+def test_what_the_vad_is_half_sure_of_over_an_echo_takes_longer_to_cut(probability: float, windows: int) -> None:
+    barge_in = BargeIn(BargeInConfig(), VadConfig())
+    actions = []
+    for number in range(12):
+        barge_in.window(over(probability, number=number, over_db=-5.0, residual_db=-4.0, leak_db=-40.0))
+        actions.append(barge_in.decide((number + 1) * WINDOW_S, Output.INTERRUPTIBLE))
+    assert actions.index(Action.CUT) + 1 == windows
+
+
+@pytest.mark.parametrize(("leak_db", "cuts"), [(-30.0, True), (-10.0, False)])
+def test_a_voice_that_the_canceller_spoils_counts_if_it_is_far_louder_than_any_leak(leak_db: float, cuts: bool) -> None:
+    barge_in = BargeIn(BargeInConfig(), VadConfig())
+    actions = []
+    for number in range(8):
+        barge_in.window(over(0.4, number=number, over_db=4.0, residual_db=6.0, leak_db=leak_db))
+        actions.append(barge_in.decide((number + 1) * WINDOW_S, Output.INTERRUPTIBLE))
+    assert (Action.CUT in actions) == cuts
+
+
+@pytest.mark.parametrize(
+    ("sensitivity", "user_db", "level_db", "cuts"),
+    [
+        ("relaxed", -26.0, -27.0, True),
+        ("relaxed", -26.0, -38.0, False),  # a television
+        ("relaxed", -38.0, -38.0, True),  # a quiet user
+        ("relaxed", None, -38.0, True),  # nobody has spoken yet
+        ("normal", -26.0, -38.0, True),
+        ("eager", -26.0, -38.0, True),
+    ],
+)
+def test_relaxed_is_not_interrupted_by_a_voice_far_below_the_user(
+    sensitivity: str, user_db: float | None, level_db: float, cuts: bool
+) -> None:
+    barge_in = BargeIn(SENSITIVITY[sensitivity], VadConfig())
+    barge_in.user_db = user_db
+    actions = []
+    for number in range(30):
+        end_s = (number + 1) * WINDOW_S
+        barge_in.window(Evidence(start_s=end_s - WINDOW_S, end_s=end_s, probability=0.95, level_db=level_db))
+        actions.append(barge_in.decide(end_s, Output.INTERRUPTIBLE))
+    assert (Action.CUT in actions) == cuts
+    assert Action.DUCK in actions
+
+
 @pytest.mark.parametrize(
     ("levels", "count"),
     [
         ([], 0),
+        ([None] * 6, 6),
+        ([-20.0, None, None, -40.0], 3),
         ([-70.0] * 6 + [-20.0] * 8 + [-70.0] * 9, 8),  # noise, voice, noise
         ([-46.0, -34.0, -28.0, -22.0, -20.0], 4),  # a word that begins softly counts from 25 dB under its loudest
         ([-20.0] * 5 + [-33.0, -40.0, -46.0], 5),  # what dies away does not
         ([-20.0] * 5 + [-50.0] * 4 + [-22.0] * 5, 10),  # a stop in a word
     ],
 )
-def test_frames_that_sound(levels: list[float], count: int) -> None:
+def test_frames_that_sound(levels: list[float | None], count: int) -> None:
     assert sounding_frames(levels) == count
 
 
@@ -231,7 +344,8 @@ def test_the_gate_knows_the_far_end(residual_db: float | None, is_warm: bool, ac
         (-7.0, None, ["duck", "cut"]),
         (-9.0, -30.0, ["duck", "cut"]),  # little leaks through
         (-14.0, -30.0, ["duck", "cut"]),  # far more than usually leaks: the soft beginning of a word
-        (-16.0, -30.0, []),
+        (-17.0, -30.0, ["duck", "cut"]),
+        (-19.0, -30.0, []),
         (-17.0, -45.0, ["duck", "cut"]),
         (-19.0, -45.0, []),  # however little leaks
         (-9.0, -14.0, []),  # a hall: what is left of the echo is loud

@@ -7,13 +7,28 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench.own_voice import HEADPHONES, SCENES, Found, OwnVoice, character_speech
+from bench.own_voice import (
+    ECHO_DB,
+    HALLS,
+    HEADPHONES,
+    LOUD_DB,
+    QUIET_DB,
+    SCENES,
+    Found,
+    OwnVoice,
+    character_speech,
+    clear_utterances,
+)
+from bench.scorer import voiced_span
 from bench.stimuli import Recordings
 from rigs.acoustics import Path as SoundPath
 from rigs.acoustics import Place, image_source_response
-from rigs.loudspeaker_rig import LoudspeakerRig, Tap, names
+from rigs.loudspeaker_rig import LoudspeakerRig, Said, Tap, first_s, names
 
+from audio.echo_path import EchoPath
+from audio.pcm import db_to_gain
 from audio.ports import Samples
+from audio.simulated import MIC_RATE_HZ, OUT_RATE_HZ, active_rms
 
 pytestmark = pytest.mark.models
 
@@ -104,3 +119,130 @@ def test_a_device_that_can_not_be_tamed_is_half_duplex(sentences: list[Samples])
     assert "half_duplex" in names(happened)
     at_s = next(each.at_s for each in happened if each.what == "half_duplex")
     assert names([each for each in happened if each.at_s > at_s]) == []
+
+
+# --- the first seconds after a start ------------------------------------------------------------------------
+
+STUDY = Place(rt60_s=0.35)
+BEDROOM = Place(rt60_s=0.2, microphone_m=(1.6, 1.5, 0.8))
+LEAD_S = 0.018
+"""How much later than the path's own delay the echo comes for the canceller: the reference is read ahead."""
+
+
+def start(
+    sentences: list[Samples],
+    place: Place,
+    *,
+    delay_s: float,
+    user_db: float = LOUD_DB,
+    known: EchoPath | None = None,
+    number: int = 0,
+) -> tuple[LoudspeakerRig, float]:
+    """Return a character that has just begun to talk, for the first time on this device, and its echo's level."""
+    voice_db = 20 * float(np.log10(active_rms(np.concatenate(sentences), OUT_RATE_HZ)))
+    gain_db = user_db + ECHO_DB - voice_db
+    turn = number % len(sentences)
+    rig = LoudspeakerRig(
+        sentences=[*sentences[turn:], *sentences[:turn]],
+        path=SoundPath(response=image_source_response(place), delay_s=delay_s, gain_db=gain_db),
+        noise_db=user_db - 42.0,
+        known=known,
+        seed=number,
+    )
+    rig.is_talking = False
+    rig.run(1.0)
+    rig.is_talking = True
+    return rig, gain_db
+
+
+def own(rig: LoudspeakerRig, seconds: float) -> list[str]:
+    """Return what it took its own voice for while nobody spoke."""
+    return [what for what in names(rig.run(seconds)) if what in ("interrupt", "onset", "half_duplex")]
+
+
+@pytest.mark.parametrize("hall", range(len(HALLS)))
+def test_a_hall_does_not_cut_it_at_the_start(sentences: list[Samples], hall: int) -> None:
+    """Where sound hangs for most of a second, what a canceller leaves in the beginning is as loud as the echo."""
+    for number in range(6):
+        rig, _ = start(
+            sentences,
+            HALLS[hall],
+            delay_s=0.02 + 0.03 * (number % 4),
+            user_db=(LOUD_DB, QUIET_DB)[number % 2],
+            number=number,
+        )
+        assert own(rig, 6.0) == [], f"start {number}"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("hall", range(len(HALLS)))
+def test_halls_for_longer(sentences: list[Samples], hall: int) -> None:
+    for number in range(24):
+        loudness_db = (LOUD_DB, QUIET_DB)[number % 2]
+        rig, _ = start(sentences, HALLS[hall], delay_s=0.02 + 0.03 * (number % 4), user_db=loudness_db, number=number)
+        assert own(rig, 15.0) == [], f"start {number}"
+
+
+def interrupted(
+    sentences: list[Samples], recordings: Recordings, *, is_known: bool, users: int
+) -> tuple[list[float], int]:
+    """Interrupt in the first second after a start; returns the seconds until there was silence, and who was missed."""
+    times: list[float] = []
+    missed = 0
+    for number in range(users):
+        place, delay_s = ((STUDY, 0.02), (BEDROOM, 0.25))[number % 2]
+        chosen = clear_utterances(recordings, ("en", "zh")[number // 2 % 2])
+        stimulus = recordings.load(chosen[number // 4 % len(chosen)], longest_s=1.6).samples
+        loud = db_to_gain(LOUD_DB - 20 * float(np.log10(active_rms(stimulus, MIC_RATE_HZ))))
+        _, gain_db = start(sentences, place, delay_s=delay_s)
+        path = EchoPath(delay_s=delay_s + LEAD_S, coupling_db=gain_db - 2.0, loss_db=30.0, leak_db=-25.0)
+        rig, _ = start(sentences, place, delay_s=delay_s, known=path if is_known else None, number=number)
+        onset_s = rig.now_s + 0.5
+        at_s = onset_s - voiced_span(stimulus, MIC_RATE_HZ).begin_s
+        happened = rig.run(2.7, [Said(at_s=at_s, samples=stimulus * np.float32(loud))])
+        silent_s = first_s(happened, "silent", "interrupt", after_s=onset_s)
+        if silent_s is None:
+            missed += 1
+        else:
+            times.append(silent_s - onset_s)
+    return times, missed
+
+
+def test_who_interrupts_right_after_a_start_is_heard_sooner_on_a_known_loudspeaker(
+    sentences: list[Samples], recordings: Recordings
+) -> None:
+    known, missed = interrupted(sentences, recordings, is_known=True, users=8)
+    unknown, _ = interrupted(sentences, recordings, is_known=False, users=8)
+    assert missed == 0
+    assert np.median(known) <= 0.42
+    assert max(known) <= 0.6
+    assert np.median(known) < np.median(unknown)
+
+
+@pytest.mark.parametrize(
+    ("delay_off_s", "gain_off_db"),
+    [(0.0, 0.0), (0.15, 0.0), (-0.15, 0.0), (0.0, -12.0), (0.0, 12.0), (0.1, -12.0), (-0.1, -12.0)],
+    ids=["same", "nearer", "farther", "louder amplifier", "softer", "nearer and louder", "farther and louder"],
+)
+def test_a_room_that_changed_since_it_was_learned_does_not_cut_it(
+    sentences: list[Samples], delay_off_s: float, gain_off_db: float
+) -> None:
+    """What is remembered is tried on the first of the real echo, and forgotten if it is wrong."""
+    wrong = 0
+    for number in range(4):
+        place, delay_s = ((STUDY, 0.12), (BEDROOM, 0.25))[number % 2]
+        _, gain_db = start(sentences, place, delay_s=delay_s)
+        path = EchoPath(
+            delay_s=max(0.0, delay_s + LEAD_S + delay_off_s),
+            coupling_db=gain_db - 2.0 + gain_off_db,
+            loss_db=35.0,
+            leak_db=-35.0,
+        )
+        rig, _ = start(sentences, place, delay_s=delay_s, known=path, number=number)
+        assert own(rig, 5.0) == [], f"start {number}"
+        wrong += rig.ears.stats()["echo_rehearsals_wrong"]
+    if delay_off_s == gain_off_db == 0.0:
+        assert wrong == 0
+    if delay_off_s > 0.0:
+        assert wrong > 0

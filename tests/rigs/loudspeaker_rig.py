@@ -20,6 +20,7 @@ from audio.capture import Devices, EarsThread
 from audio.ears import Ears
 from audio.ears_config import EarsConfig
 from audio.echo import EchoCanceller
+from audio.echo_path import EchoPath
 from audio.pcm import db_to_gain
 from audio.playback import Player
 from audio.player_render import ReferenceSink, Segment
@@ -104,7 +105,10 @@ class _NoSink:
 
 @dataclass
 class LoudspeakerRig:
-    """A character that talks, a room, and the ears. `sentences` are 48 kHz; they repeat without end."""
+    """A character that talks, a room, and the ears. `sentences` are 48 kHz; they repeat without end.
+
+    `known` is what an earlier run learned of the devices.
+    """
 
     sentences: Sequence[Samples]
     path: Path
@@ -114,6 +118,7 @@ class LoudspeakerRig:
     echo: EchoCanceller | None = None
     tap: Tap = Tap.PLAYED
     has_echo: bool = True
+    known: EchoPath | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -146,7 +151,7 @@ class LoudspeakerRig:
             echo=self.echo,
         )
         self.loop = EarsThread(ears=self.ears, clock=self.clock, on_tick=self.player.poll)
-        self.loop.connect(Devices(capture=self._capture, reference=reference))
+        self.loop.connect(Devices(capture=self._capture, reference=reference, path=self.known))
         self.acoustics = AcousticPath(self.path, drift_ppm=self.drift_ppm)
         self._out: Samples = np.zeros(OUT_BLOCK, np.float32)
         self._blocks_out = 0
