@@ -19,6 +19,7 @@ from typing import Protocol
 from desktop.work_queue import WorkQueue
 from orchestrator.contracts.commands import Command, NewSession, SendText
 from orchestrator.contracts.errors import MynahError
+from orchestrator.contracts.ids import GenerationId
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +27,7 @@ HOTWORDS_FILE = "hotwords.txt"
 MOST_HOTWORDS = 20
 """Unrelated words cost the recogniser accuracy, so the list stays short."""
 
-_Row = tuple[int, str, str, str, str, str, int]
+_Row = tuple[int, str, str, str, str, str, int, str | None]
 
 _BUSY_S = 5.0
 _SETTLE_S = 0.8
@@ -49,7 +50,8 @@ class WordDoor(Protocol):
 class Line:
     """One stored message. `role` is user, assistant or note; `at` is when it was stored, at the end of its sound.
 
-    `is_replaced` marks both sides of a misheard turn that was taken again: they were not said, in a way.
+    `is_replaced` marks both sides of a misheard turn that was taken again: they were not said, in a way. `turn` is the
+    answer that the line belongs to, None for lines of older versions.
     """
 
     id: int
@@ -59,6 +61,7 @@ class Line:
     text: str
     at: datetime
     is_replaced: bool = False
+    turn: str | None = None
 
     @property
     def is_cut(self) -> bool:
@@ -131,7 +134,7 @@ class HistoryService:
             # The file of an older version is read before the conversation brings it up to date.
             replaced = "replaced_by IS NOT NULL" if "replaced_by" in names else "0"
             return db.execute(
-                f"SELECT id, session_id, role, status, text, at, {replaced} FROM messages {where}"
+                f"SELECT id, session_id, role, status, text, at, {replaced}, generation_id FROM messages {where}"
                 " ORDER BY id DESC LIMIT ?",
                 (limit,),
             ).fetchall()
@@ -256,12 +259,15 @@ class HistoryService:
 
     def correct(self, line: Line, text: str) -> bool:
         """Ask again with what was really said, and learn the misheard words; False if nobody takes it."""
-        return self.correct_text(line.text, text)
+        return self._ask_again(line.text, text, GenerationId(line.turn) if line.turn is not None else None)
 
     def correct_text(self, heard: str, text: str) -> bool:
-        """Do as `correct` for a line that need not be stored."""
+        """Do as `correct` for a line that need not be stored, or that is a part of one."""
+        return self._ask_again(heard, text, None)
+
+    def _ask_again(self, heard: str, text: str, turn: GenerationId | None) -> bool:
         said = text.strip()
-        if not said or not self._submit(SendText(text=said, corrects=heard)):
+        if not said or not self._submit(SendText(text=said, corrects=heard, corrects_turn=turn)):
             return False
         self.learn(heard, said)
         return True
@@ -294,7 +300,7 @@ class HistoryService:
 
 
 def _line(row: _Row) -> Line:
-    number, session, role, status, text, at, replaced = row
+    number, session, role, status, text, at, replaced, turn = row
     return Line(
         id=number,
         session=session,
@@ -303,6 +309,7 @@ def _line(row: _Row) -> Line:
         text=text,
         at=datetime.fromisoformat(at),
         is_replaced=bool(replaced),
+        turn=turn,
     )
 
 

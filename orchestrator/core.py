@@ -292,7 +292,13 @@ class Core:
         match command:
             case SendText():
                 self._post(
-                    InputUser(text=command.text, via=command.via, object=command.object, corrects=command.corrects),
+                    InputUser(
+                        text=command.text,
+                        via=command.via,
+                        object=command.object,
+                        corrects=command.corrects,
+                        corrects_turn=command.corrects_turn,
+                    ),
                     "control" if command.via == "control" else "window",
                 )
             case Stop():

@@ -49,6 +49,8 @@ class WindowMenu(QMenu):
         self.correction.setShortcut(QKeySequence("F2"))
         self.companion = self._plain("companionAction", "menu.companion", translator)
         self.companion.setShortcut(QKeySequence("Ctrl+M"))
+        self.sleep = self._plain("sleepAction", "menu.sleep", translator)
+        self.sleep.setShortcut(QKeySequence("Ctrl+L"))
         self.addSeparator()
         self._plain("newSessionAction", "menu.new_session", translator).triggered.connect(
             lambda _=False: self.session_asked.emit()

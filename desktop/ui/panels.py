@@ -23,6 +23,7 @@ from desktop.ui.inspector.panel import InspectorPanel
 from desktop.ui.main_window import MainWindow
 from desktop.ui.settings.dialog import SettingsDialog
 from desktop.ui.setup.guide import SetupGuide
+from desktop.ui.sleep_switch import SleepSwitch
 from desktop.ui.theme import GRID_PX, TYPE
 from orchestrator.contracts.views import NoticeView
 
@@ -112,6 +113,8 @@ class Panels(QObject):
         window.add_panel("settingsAction", "menu.settings", "Ctrl+,").triggered.connect(self._on_settings_asked)
         history = window.add_panel("historyAction", "menu.history", "Ctrl+H")
         history.triggered.connect(lambda: self._turn(self.history))
+        window.addAction(window.menu.sleep)
+        self._sleep = SleepSwitch(window.menu.sleep, bridge, window.translator, self)
         inspector = window.add_panel("inspectorAction", "menu.inspector", "Ctrl+I")
         inspector.triggered.connect(lambda: self._turn(self.inspector))
         for name in ("always_on_top", "subtitles", "subtitle_font", "avatar", "companion_click_through"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.contracts.events import ObjectRef
+from orchestrator.contracts.ids import GenerationId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,13 +19,15 @@ class Command:
 class SendText(Command):
     """A typed line, handled like a spoken one. `via` is typed or control.
 
-    `corrects` is the misheard line that this one puts right, None for a line of its own.
+    `corrects` is the misheard line that this one puts right, None for a line of its own; `corrects_turn` the answer
+    that was begun with it, where that is known.
     """
 
     text: str
     via: str = "typed"
     object: ObjectRef | None = None
     corrects: str | None = None
+    corrects_turn: GenerationId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -196,7 +196,7 @@ class InputUser(Payload):
     """The user said or typed something. `via` is voice, typed, ptt or control.
 
     `interrupt_hint` is set when it came while the character spoke: `interrupted` or `objection`. `corrects` is what was
-    heard in place of `text`: that turn is taken again.
+    heard in place of `text`, `corrects_turn` the answer that was begun with it: that turn is taken again.
     """
 
     TYPE: ClassVar[str] = "input:user"
@@ -207,6 +207,7 @@ class InputUser(Payload):
     interrupt_hint: str | None = None
     object: ObjectRef | None = None
     corrects: str | None = None
+    corrects_turn: GenerationId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

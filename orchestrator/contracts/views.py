@@ -15,7 +15,10 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateView(View):
-    """The character's one state: starting, idle, listening, thinking, speaking, interrupted, muted, error, asleep.
+    """The character's one state.
+
+    It is starting, idle, listening, thinking, speaking, interrupted, muted, error, asleep or waiting.
+    Waiting is idle where a name is needed: talk that is not addressed to the character is not answered.
 
     `detail` says more while starting: a key of the UI catalogue's `progress.` or words to show as they are.
     """

@@ -116,7 +116,7 @@ class Conversation:
             turns=turns,
             utterances=self._utterances,
             audible=lambda: self._output.audible,
-            is_asleep=lambda: self.attention.is_asleep,
+            attention=lambda: self.attention.state,
         )
         self._record = InterruptRecord(bus, turns)
         self._judge = Judge(turns=turns, ledger=ledger, brain=brain)
@@ -374,7 +374,8 @@ class Conversation:
                 return
             payload = heeded
         said = self._corrections.heed(payload, event.utterance_id, self._brain())
-        payload = payload if said is None else replace(payload, text=said, corrects=None, interrupt_hint=None)
+        if said is not None:
+            payload = replace(payload, text=said.text, corrects=None, corrects_turn=said.turn, interrupt_hint=None)
         active = self._turns.active
         if envelope.lane is Lane.CONTROL or active is not None:
             if active is not None and active.is_protected and active.sounded:
@@ -383,7 +384,7 @@ class Conversation:
             hint = payload.interrupt_hint
             is_joined = event.coalesce_key == "joined"
             if active is not None:
-                is_joined = said is None and self._is_joined(active, payload.text)
+                is_joined = payload.corrects_turn is None and said is None and self._is_joined(active, payload.text)
                 hint = hint or ("interrupted" if active.sounded else None)
                 self._record.note(active, event.utterance_id, by=payload.via)
                 if is_joined:
@@ -436,7 +437,7 @@ class Conversation:
         self.quiet.end()
         self._silence.disarm()
         is_joined = event.coalesce_key == "joined"
-        replaces = self._corrections.take_replaced()
+        replaces = payload.corrects_turn
         is_new = is_joined or replaces is not None
         generation = None if is_new else self.speculation.take(user, on_end=self._on_answer_end)
         if generation is None:
@@ -444,7 +445,7 @@ class Conversation:
             generation = self._turns.start(
                 user, script=script, is_joined=is_joined, on_end=self._on_answer_end, replaces=replaces
             )
-        self._corrections.note(payload.text, generation.generation_id)
+        self._corrections.note(payload.text, generation.generation_id, is_joined=is_joined)
         self.thinking.expect(self._times.thinking_after_s, payload.language)
 
     def _script_for(self, text: str) -> Script | None:

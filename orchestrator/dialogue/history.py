@@ -11,6 +11,7 @@ from typing import Any
 from orchestrator.clock import Clock
 from orchestrator.contracts.dialogue import HistoryEntry
 from orchestrator.contracts.ids import GenerationId, SessionId, UtteranceId
+from orchestrator.dialogue.glue import glued
 from orchestrator.dialogue.heard import SpokenMessage
 from orchestrator.store import records
 from orchestrator.store.database import Database
@@ -25,7 +26,8 @@ class History:
         self._clock = clock
         self._entries: deque[HistoryEntry] = deque(maxlen=keep)
         self._turns: deque[GenerationId] = deque(maxlen=keep)
-        self._last_user_row: int | None = None
+        # The newest stored input of the user with its row; belongs to the store's work.
+        self._stored: tuple[GenerationId | None, int] = (None, 0)
         self._last_user_of: GenerationId | None = None
 
     @property
@@ -57,19 +59,21 @@ class History:
     ) -> None:
         """Store what the user said, in place of what was said for the answer `replaces` (if that was stored)."""
         now = self._clock.wall()
-        row = self._last_user_row if self.has_input_of(replaces) else None
+        is_replacing = self.has_input_of(replaces)
 
-        def work(db: sqlite3.Connection) -> int:
-            if row is not None:
-                db.execute(
-                    "UPDATE messages SET text = ?, generation_id = ? WHERE id = ?", (entry.text, generation_id, row)
-                )
-                return row
-            return records.add_message(
+        def work(db: sqlite3.Connection) -> None:
+            # Asked here, in the store's own order: the answer before may have been cancelled while it was being stored.
+            stored_of, row = self._stored
+            has_row = is_replacing and stored_of == replaces
+            if has_row and records.replace_text(db, row, text=entry.text, generation_id=generation_id):
+                self._stored = generation_id, row
+                return
+            added = records.add_message(
                 db, session_id=session_id, generation_id=generation_id, utterance_id=utterance_id, entry=entry, at=now
             )
+            self._stored = generation_id, added
 
-        if row is not None:
+        if is_replacing:
             for index in range(len(self._entries) - 1, -1, -1):
                 if self._entries[index].role == "user":
                     self._entries[index] = replace(self._entries[index], text=entry.text)
@@ -77,8 +81,8 @@ class History:
                     break
         else:
             self._append(entry, generation_id)
-        self._last_user_row = await self._database.transact(work)
         self._last_user_of = generation_id
+        await self._database.transact(work)
 
     def has_input_of(self, generation_id: GenerationId | None) -> bool:
         """Whether the newest message of the user is the one `generation_id` was begun with."""
@@ -118,7 +122,7 @@ class History:
     async def withdraw(self, generation_id: GenerationId, *, by: GenerationId) -> None:
         """Take both sides of a misheard turn out of the conversation; the store marks them as replaced."""
         if self._last_user_of == generation_id:
-            self._last_user_row = self._last_user_of = None
+            self._last_user_of = None
         kept = [pair for pair in zip(self._entries, self._turns, strict=True) if pair[1] != generation_id]
         self._entries.clear()
         self._turns.clear()
@@ -134,7 +138,7 @@ class History:
         """Forget the messages in memory."""
         self._entries.clear()
         self._turns.clear()
-        self._last_user_row = self._last_user_of = None
+        self._last_user_of = None
 
     def _append(self, entry: HistoryEntry, turn: GenerationId) -> None:
         self._entries.append(entry)
@@ -144,10 +148,10 @@ class History:
 def answer_entries(spoken: Sequence[SpokenMessage], outcome: str) -> list[HistoryEntry]:
     """Return one message of the character for an answer, as far as it was heard; none when nothing was."""
     messages = [message for message in spoken if message.source != "error"]
-    heard = " ".join(part for part in (message.heard for message in messages) if part)
+    heard = glued(message.heard for message in messages)
     if not heard:
         return []
-    unheard = " ".join(part for part in (message.unheard for message in messages) if part)
+    unheard = glued(message.unheard for message in messages)
     status = "completed" if outcome == "completed" or not unheard else "interrupted"
     if outcome == "cancelled" and not all(message.is_complete for message in messages):
         status = "interrupted"

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
 
 from orchestrator.contracts.dialogue import Brain
 from orchestrator.contracts.events import InputUser
 from orchestrator.contracts.ids import GenerationId, UtteranceId
 from orchestrator.contracts.ports import ViewSink
 from orchestrator.contracts.views import MisheardView, UserTextView
+from orchestrator.dialogue.utterances import join
 
 _ENGLISH = re.compile(
     r"^(?:(?:no|nope|sorry|oh|wait|um)[,.!]?\s+)*"
@@ -29,6 +33,7 @@ TYPED = ("typed", "control")
 _KEPT = re.compile(r"[^\W_]")
 _ALIKE, _ALIKE_AFTER_NO = 0.45, 0.2
 _SHORTEST, _LONGEST = 1, 300
+_REMEMBERED = 100
 
 
 def said_instead(text: str, heard: str | None) -> str | None:
@@ -50,41 +55,75 @@ def said_instead(text: str, heard: str | None) -> str | None:
     return said if _likeness(said, heard) >= limit else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corrected:
+    """What was really said, and the misheard turn that is taken again; None where that is not known."""
+
+    text: str
+    turn: GenerationId | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Heard:
+    """What an answer was begun with: one utterance, or several that were joined."""
+
+    turn: GenerationId
+    parts: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return reduce(join, self.parts)
+
+
 class Corrections:
-    """Watches for words that put the last input right, and tells the window of them."""
+    """Watches for words that put an earlier input right, and tells the window of them."""
 
     def __init__(self, views: ViewSink, turn_of: Callable[[str], GenerationId | None] = lambda heard: None) -> None:
-        """Begin with nothing heard; `turn_of` finds the answer to a line that is older than the newest."""
+        """Begin with nothing heard; `turn_of` finds the answer to a line that is forgotten here."""
         self._views = views
         self._turn_of = turn_of
-        self._last_input: str | None = None
-        self._last_turn: GenerationId | None = None
-        self._replaced: GenerationId | None = None
+        self._heard: deque[_Heard] = deque(maxlen=_REMEMBERED)
 
-    def note(self, text: str, generation_id: GenerationId) -> None:
-        """Remember what the newest answer was begun with."""
-        self._last_input, self._last_turn = text, generation_id
+    def note(self, text: str, generation_id: GenerationId, *, is_joined: bool = False) -> None:
+        """Remember what the newest answer was begun with; `is_joined`: the input of the one before, and more."""
+        before = self._heard[-1] if is_joined and self._heard else None
+        if before is not None and text.startswith(before.text) and text != before.text:
+            self._heard.pop()
+            parts = (*before.parts, text[len(before.text) :].strip())
+        else:
+            parts = (text,)
+        self._heard.append(_Heard(turn=generation_id, parts=parts))
 
-    def take_replaced(self) -> GenerationId | None:
-        """Return the misheard turn that the next one is in place of; asked once."""
-        replaced, self._replaced = self._replaced, None
-        return replaced
-
-    def heed(self, payload: InputUser, utterance_id: UtteranceId | None, brain: Brain) -> str | None:
+    def heed(self, payload: InputUser, utterance_id: UtteranceId | None, brain: Brain) -> Corrected | None:
         """Return what was really said, None for words that correct nothing or answer a running question."""
         if payload.corrects is not None:
-            is_last = self._last_input is not None and _bare(payload.corrects) == _bare(self._last_input)
-            self._replaced = self._last_turn if is_last else self._turn_of(payload.corrects)
             self._views.show(MisheardView(heard=payload.corrects, said=payload.text))
-            return payload.text
-        said = said_instead(payload.text, self._last_input)
+            return self._clicked(payload.corrects, payload.corrects_turn, payload.text)
+        last = self._heard[-1] if self._heard else None
+        if last is None or payload.corrects_turn is not None:
+            return None
+        said = said_instead(payload.text, last.text)
         if said is None or brain.accepts_as_answer(payload.text, payload.language):
             return None
-        self._replaced = self._last_turn
         if payload.via not in TYPED:
             self._views.show(UserTextView(utterance_id=utterance_id, text=said, final=True, via=payload.via))
-        self._views.show(MisheardView(heard=self._last_input or "", said=said))
-        return said
+        self._views.show(MisheardView(heard=last.text, said=said))
+        return Corrected(text=said, turn=last.turn)
+
+    def _clicked(self, heard: str, turn: GenerationId | None, said: str) -> Corrected:
+        """Find the turn that a line belongs to; a line that was joined with others is put right among them."""
+        wanted = _bare(heard)
+        for one in reversed(self._heard):
+            if turn not in (None, one.turn):
+                continue
+            if _bare(one.text) == wanted:
+                return Corrected(text=said, turn=one.turn)
+            for place in reversed(range(len(one.parts))):
+                if _bare(one.parts[place]) == wanted:
+                    parts = (*one.parts[:place], said, *one.parts[place + 1 :])
+                    return Corrected(text=reduce(join, parts), turn=one.turn)
+        return Corrected(text=said, turn=turn if turn is not None else self._turn_of(heard))
 
 
 def _bare(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The one state of the character: idle, listening, thinking, speaking, interrupted or asleep."""
+"""The one state of the character: idle, listening, thinking, speaking, interrupted, waiting or asleep."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from orchestrator.generation import Generation
 class StateLine:
     """Works out the state from who has what going on. Lives on the core loop.
 
-    `audible` returns the answer that sounds or is shown right now, None for none.
+    `audible` returns the answer that sounds or is shown right now, None for none; `attention` whom the character heeds:
+    always, awake, waiting (to be called by name) or asleep.
     """
 
     def __init__(
@@ -28,7 +29,7 @@ class StateLine:
         turns: TurnLoop,
         utterances: Utterances,
         audible: Callable[[], GenerationId | None],
-        is_asleep: Callable[[], bool] = lambda: False,
+        attention: Callable[[], str] = lambda: "always",
     ) -> None:
         """Begin without a state; the first `refresh` tells one."""
         self._bus = bus
@@ -36,7 +37,7 @@ class StateLine:
         self._turns = turns
         self._utterances = utterances
         self._audible = audible
-        self._is_asleep = is_asleep
+        self._attention = attention
         self._state = ""
 
     def refresh(self) -> None:
@@ -54,10 +55,12 @@ class StateLine:
     def _work_out(self, active: Generation | None) -> str:
         if active is not None and active.state is GenerationState.SUSPENDED and active.sounded:
             return "interrupted"
-        if active is None and self._is_asleep():
+        if active is None and self._attention() == "asleep":
             return "asleep"
         if self._utterances.is_user_speaking:
             return "listening"
         if active is not None:
             return "speaking" if active.sounded and self._audible() == active.generation_id else "thinking"
-        return "thinking" if self._utterances.is_undecided else "idle"
+        if self._utterances.is_undecided:
+            return "thinking"
+        return "waiting" if self._attention() == "waiting" else "idle"

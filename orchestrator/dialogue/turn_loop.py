@@ -62,7 +62,8 @@ class TurnLoop:
     ) -> Generation:
         """Begin an answer to `user`; an active one must have been cancelled or finished before.
 
-        `replaces` is a misheard turn that is taken again: neither its words nor its answer count any more.
+        `replaces` is a misheard turn that is taken again: neither its words nor its answer count any more. A joined one
+        takes over what the one before it was in place of.
 
         A speculative one is not the active one; it ends with `confirm` or `discard`, at the latest when a real one
         begins.
@@ -89,6 +90,9 @@ class TurnLoop:
             make_pipe=ports.make_pipe,
         )
         effects = TurnEffects(generation=generation, database=ports.database, clock=ports.clock, results=ports.results)
+        joined, self._joined = self._joined if is_joined else None, None
+        if replaces is None and joined is not None and joined in self._work:
+            replaces = self._work[joined].replaces
         work = TurnWork(
             generation=generation,
             user=user,
@@ -99,7 +103,6 @@ class TurnLoop:
             replaces=replaces,
         )
         self._work[generation.generation_id] = work
-        joined, self._joined = self._joined if is_joined else None, None
         generation.task = asyncio.get_running_loop().create_task(
             self._run(work, previous, joined=joined), name=f"turn:{generation.generation_id}"
         )
@@ -189,7 +192,11 @@ class TurnLoop:
 
     async def _take_back(self, generation_id: GenerationId, *, by: GenerationId) -> None:
         """Make it as if a misheard turn had not been; what it did to the world stays, and so does its trace."""
-        turns = [gid for gid, work in self._work.items() if not work.generation.is_speculative and gid != by]
+        turns = [
+            gid
+            for gid, work in self._work.items()
+            if not work.generation.is_speculative and not work.is_joined and gid != by
+        ]
         work = self._work.get(generation_id)
         is_last = bool(turns) and turns[-1] == generation_id
         if work is not None and is_last and work.before is not None and not work.effects.done:

@@ -89,6 +89,12 @@ def replace_turn(db: sqlite3.Connection, generation_id: GenerationId, *, by: Gen
     ).rowcount
 
 
+def replace_text(db: sqlite3.Connection, row: int, *, text: str, generation_id: GenerationId) -> bool:
+    """Let a message read `text` and belong to another answer; False if it is not there."""
+    changed = db.execute("UPDATE messages SET text = ?, generation_id = ? WHERE id = ?", (text, generation_id, row))
+    return changed.rowcount > 0
+
+
 def list_sessions(db: sqlite3.Connection) -> list[dict[str, Any]]:
     """Return all sessions with their number of messages, newest first."""
     rows = db.execute(

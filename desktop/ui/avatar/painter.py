@@ -232,7 +232,7 @@ class AvatarPainter:
                 (not show.mouth or bool(mouths & show.mouth))
                 and (not show.eyes or eyes in show.eyes)
                 and (not show.expression or expression in show.expression)
-                and (not show.state or look.state in show.state)
+                and (not show.state or look.state in show.state or _is_idle(look.state, show.state))
             )
             if not is_shown:
                 hidden.append(layer.id)
@@ -444,3 +444,8 @@ class AvatarPainter:
 
 def _unusable(layer: Layer, problem: str) -> InputError:
     return InputError("avatar_invalid", f"{layer.file}: the drawing {problem}", part="avatar")
+
+
+def _is_idle(state: str, shown_in: frozenset[str]) -> bool:
+    """Whether a pack that says nothing of being called by name shows this as idle."""
+    return state == "waiting" and "idle" in shown_in

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields, replace
 
-STATES = ("starting", "idle", "listening", "thinking", "speaking", "interrupted", "muted", "error", "asleep")
+STATES = (
+    *("starting", "idle", "listening", "thinking", "speaking", "interrupted", "muted", "error", "asleep"),
+    "waiting",
+)
 EXPRESSIONS = ("neutral", "happy", "sad", "surprised", "thinking", "listening", "angry", "shy", "sleepy")
 """The six that every character has, and three more that models like to ask for."""
 
@@ -41,6 +44,7 @@ _STATE_POSES: dict[str, Pose] = {
     ),
     "muted": Pose(lid=0.28, head_turn=-3.0),
     "error": Pose(lid=0.2, lid_slant=11.0, head_y=8.0, gaze_y=0.4, crest=-10.0),
+    "waiting": Pose(lid=0.18, gaze_x=-0.6, head_turn=-8.0, head_x=-5.0, head_y=3.0),
     "asleep": Pose(lid=1.0, head_y=14.0, head_turn=6.0, crest=-14.0),
 }
 

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 
 from desktop.bridge import Bridge
 from desktop.history_service import Done, Found, HistoryService, Line
+from desktop.ui.dock_title import DockTitle
 from desktop.ui.history.lines import LineList, LineModel
 from desktop.ui.i18n import Translator
 from desktop.ui.panel_style import dress
@@ -42,12 +43,15 @@ class HistoryPanel(QDockWidget):
         super().__init__()
         self.setObjectName("historyPanel")
         dress(self, theme)
+        self._title = DockTitle(self, "history", "dock", theme, translator)
+        self.setTitleBarWidget(self._title)
         self._service = service
         self._bridge = bridge
         self._translator = translator
         self._found = Found(query="")
         self._message: Callable[[], str] | None = None
         self._to_delete: list[int] | None = None
+        self._question: Callable[[], str] = str
         self._correcting: Line | None = None
         self.model = LineModel(translator)
         self.list = LineList(self.model, theme)
@@ -126,9 +130,11 @@ class HistoryPanel(QDockWidget):
         chosen = self.list.chosen()
         self.copy.setEnabled(bool(chosen))
         self.delete.setEnabled(bool(chosen))
-        self.correct.setEnabled(len(chosen) == 1 and chosen[0].role == "user")
+        self.correct.setEnabled(self._correctable() is not None)
         for part in (self.export, self.delete_all):
             part.setEnabled(bool(found.lines))
+        self.question.setText(self._question())
+        self.question.setAccessibleName(self.question.text())
         self._question_bar.setVisible(self._to_delete is not None)
         self._correct_bar.setVisible(self._correcting is not None)
 
@@ -165,8 +171,7 @@ class HistoryPanel(QDockWidget):
 
     def _ask(self, ids: list[int], key: str, **values: object) -> None:
         self._to_delete, self._correcting = ids, None
-        self.question.setText(self._translator.text(key, **values))
-        self.question.setAccessibleName(self.question.text())
+        self._question = lambda: self._translator.text(key, **values)
         self._show()
         # The harmless answer has the keyboard.
         self.keep.setFocus()
@@ -193,11 +198,17 @@ class HistoryPanel(QDockWidget):
             self._say("history.deleted", count=done.count)
         self.refresh()
 
-    def _on_correct(self) -> None:
+    def _correctable(self) -> Line | None:
+        """Return the chosen line if it is one that can have been misheard, and was not put right already."""
         chosen = self.list.chosen()
-        if len(chosen) == 1 and chosen[0].role == "user":
-            self._correcting, self._to_delete = chosen[0], None
-            self.corrected.setText(chosen[0].text)
+        is_one = len(chosen) == 1 and chosen[0].role == "user" and not chosen[0].is_replaced
+        return chosen[0] if is_one else None
+
+    def _on_correct(self) -> None:
+        line = self._correctable()
+        if line is not None:
+            self._correcting, self._to_delete = line, None
+            self.corrected.setText(line.text)
             self._show()
             self.corrected.setFocus()
             self.corrected.selectAll()
@@ -304,12 +315,13 @@ class HistoryPanel(QDockWidget):
         for place, part in enumerate((self.correct, self.copy, self.export, self.delete, self.delete_all)):
             grid.addWidget(part, place // 3, place % 3)
         column.addLayout(grid)
-        body.setMinimumSize(40 * GRID_PX, 36 * GRID_PX)
+        body.setMinimumHeight(36 * GRID_PX)
         self.setWidget(body)
 
     def _bind(self) -> None:
         bind = self._translator.bind
         bind(self.setWindowTitle, "history.title")
+        bind(self._title.show_title, "history.title")
         bind(self.setAccessibleName, "history.title")
         bind(self.list.setAccessibleName, "history.list")
         bind(self.search.setPlaceholderText, "history.search")

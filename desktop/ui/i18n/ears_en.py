@@ -1,6 +1,9 @@
 """English texts of the numbers of the ears."""
 
 TEXTS: dict[str, str] = {
+    "state.waiting": "Waiting for my name",
+    "menu.sleep": "Go to sleep",
+    "menu.wake": "Wake up",
     "ears.reset": "Back",
     "ears.reset.name": "Back to the dials' value: {name}",
     "ears.restart": "after a restart",

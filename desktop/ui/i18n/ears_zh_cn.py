@@ -1,6 +1,9 @@
 """Chinese texts of the numbers of the ears."""
 
 TEXTS: dict[str, str] = {
+    "state.waiting": "等你叫名字",
+    "menu.sleep": "去睡觉",
+    "menu.wake": "醒来",
     "ears.reset": "还原",
     "ears.reset.name": "还原为旋钮的数值：{name}",
     "ears.restart": "重启后生效",

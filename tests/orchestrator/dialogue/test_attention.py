@@ -146,3 +146,14 @@ def test_everyone_is_answered_by_default(rig: ConversationRig) -> None:
     rig.seconds(600.0)
     assert hear(rig, "饭好了，下来吃吧。")
     assert not rig.of("input:ignored")
+
+
+def test_where_a_name_is_needed_the_state_says_so(rig: ConversationRig) -> None:
+    needs_name(rig)
+    assert rig.views.state == "waiting"
+    assert hear(rig, "Mynah, what is a whale?")
+    assert rig.views.state == "idle"
+    rig.seconds(WINDOW_S + 1.0)
+    assert rig.views.state == "waiting"
+    rig.do(lambda: rig.core.handle(SetAsleep(on=True)))
+    assert rig.views.state == "asleep"
