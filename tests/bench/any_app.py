@@ -33,7 +33,8 @@ from rigs.sound_rig import SoundRig, missing_tools
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LANGUAGES = {"en": "English", "zh": "Chinese"}
-_ANSWER_WITHIN_S = 20.0
+_ANSWER_WITHIN_S = 30.0
+_SLOW_S = 6.0
 _GOES_ON_WITHIN_S = 5.0
 _OWN_VOICE_S = 10.0
 KINDS = ("own-voice", "interruptions", "noises", "backchannels")
@@ -150,6 +151,11 @@ class AnyApp:
             delay_s = reply_after(taken.speaker, heard.end_at_s, onset_at_s=heard.onset_at_s)
             if delay_s is not None:
                 self.found.replies.append(1000 * delay_s)
+                return
+            # Asked again at once, a slow program would be interrupted just as it begins.
+            with room.recorded() as late:
+                time.sleep(_SLOW_S)
+            if is_sounding(late.speaker, late.speaker.start_s, late.speaker.start_s + _SLOW_S):
                 return
         raise Failed("it does not answer")
 
