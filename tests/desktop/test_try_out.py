@@ -136,7 +136,7 @@ def test_stopping_twice_and_before_the_start_is_fine(talk: Talk) -> None:
 # --- a fresh installation ----------------------------------------------------------------------------------
 
 
-_FEW = 60
+_FEW = 300
 """Far below the thousands of sentences that ship."""
 
 
@@ -203,14 +203,15 @@ def test_a_long_first_answer_tells_how_far_it_is_and_can_be_given_up(fresh: Fres
     assert fresh.next() == ()
     fresh.session.say("where is my parcel")
     fresh.session.run_tests({})
-    assert fresh.model.entered.wait(60)
+    assert fresh.model.entered.wait(20)
     fresh.session.cancel()
     assert [fresh.next(), fresh.next()] == ["cancelled", "cancelled"]
     fresh.model.gate.set()
     turn = fresh.say("where is my parcel")
     assert (turn.active_flow, turn.number) == ("find_parcel", 1)
     assert fresh.progress == sorted(fresh.progress)
-    assert fresh.progress[-1] == (102, 102)
+    done, total = fresh.progress[-1]
+    assert done == total and len(many) < total < len(many) + _FEW
 
 
 def test_the_time_limit_of_a_turn_does_not_count_the_learning(fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,7 +231,7 @@ def test_a_turn_given_up_leaves_the_conversation_as_it_was(fresh: Fresh) -> None
     fresh.model.entered.clear()
     fresh.model.gate.clear()
     fresh.session.say("what a lovely morning it is today in the garden")
-    assert fresh.model.entered.wait(60)
+    assert fresh.model.entered.wait(20)
     fresh.session.cancel()
     assert fresh.next() == "cancelled"
     fresh.model.gate.set()

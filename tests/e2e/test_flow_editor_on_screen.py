@@ -118,8 +118,9 @@ def test_a_broken_flow_is_mended_by_a_click_and_answers(
         user.type(FLOW)
 
         # The mistake is told with its place, and the key for the next problem goes there.
-        told = user.see("flowProblems", lambda w: "action_respons" in w["text"])["text"].splitlines()
-        assert [line.split(" ")[0] for line in told] == [f"my_flows.yml:{FAULT_LINE}:{FAULT_COL}"], told
+        place = f"my_flows.yml:{FAULT_LINE}:{FAULT_COL}"
+        told = user.see("flowProblems", lambda w: [t.split(" ")[0] for t in w["text"].splitlines()] == [place])
+        assert "action_respons" in told["text"]
         user.press("ctrl+Home", "F8")
         user.see("flowPosition", lambda w: w["text"].startswith(f"Line {FAULT_LINE},"))
         user.see("flowFix_0")
