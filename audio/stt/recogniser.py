@@ -13,7 +13,13 @@ from audio.stt.chinese import ChineseScript, finish_text
 from audio.stt.partials import StablePartial
 from audio.stt.rejection import reject, reject_before
 from audio.stt.settings import CostTable, RecogniserSettings
-from audio.stt.transcription import SAMPLE_RATE_HZ, SpeechRecogniser, Transcription
+from audio.stt.transcription import (
+    SAMPLE_RATE_HZ,
+    SpeechRecogniser,
+    StoppableRecogniser,
+    Transcription,
+    Unwanted,
+)
 from audio.workers import Job, Worker
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import MynahError
@@ -259,9 +265,7 @@ class Recogniser:
 
     def _work(self, job: Recognition, model: SpeechRecogniser, cost_s: float | None) -> Job:
         def run() -> Callable[[], None]:
-            with self._lock:
-                is_wanted = not self._is_running_unwanted and (job.final or not self._finals)
-            outcome = self._decode(job, model, cost_s) if is_wanted else None
+            outcome = self._decode(job, model, cost_s) if self._is_wanted(job) else None
 
             def deliver() -> None:
                 self._finish(job, outcome)
@@ -271,21 +275,41 @@ class Recogniser:
 
         return run
 
-    def _decode(self, job: Recognition, model: SpeechRecogniser, cost_s: float | None) -> _Outcome:
+    def _is_wanted(self, job: Recognition) -> bool:
+        """Whether the running `job` still is: not withdrawn, and no final waits behind a partial."""
+        with self._lock:
+            return not self._is_running_unwanted and (job.final or not self._finals)
+
+    def _languages(self, job: Recognition) -> tuple[str, ...]:
+        """Return what may have been spoken; for a final just the language that its own partials were in."""
+        with self._lock:
+            known = self._utterances.get(job.utterance_id)
+            language = known.language if known is not None and job.final else None
+            return (language,) if language in self._settings.languages and language else self._settings.languages
+
+    def _decode(self, job: Recognition, model: SpeechRecogniser, cost_s: float | None) -> _Outcome | None:
         audio_s = len(job.audio) / SAMPLE_RATE_HZ
         vad_fraction = job.vad_fraction if job.via == "voice" else None
         rule = reject_before(vad_fraction)
         if rule is not None:
             return _empty(rule, audio_s=audio_s, vad_fraction=job.vad_fraction)
-        settings = self._settings
+        languages, hotwords = self._languages(job), self._settings.hotwords
         try:
-            result = model.transcribe(
-                job.audio,
-                languages=settings.languages,
-                hotwords=settings.hotwords,
-                final=job.final,
-                vad_fraction=vad_fraction,
-            )
+            if isinstance(model, StoppableRecogniser):
+                result = model.transcribe(
+                    job.audio,
+                    languages=languages,
+                    hotwords=hotwords,
+                    final=job.final,
+                    vad_fraction=vad_fraction,
+                    is_wanted=lambda: self._is_wanted(job),
+                )
+            else:
+                result = model.transcribe(
+                    job.audio, languages=languages, hotwords=hotwords, final=job.final, vad_fraction=vad_fraction
+                )
+        except Unwanted:
+            return None
         except Exception as error:
             log.warning("decoding failed: %s", error)
             wrapped = error if isinstance(error, MynahError) else MynahError("stt_failed", str(error), part="stt")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from audio.ports import Samples
 
@@ -23,10 +23,10 @@ class Transcription:
     """What a model made of some audio.
 
     `context` is how much the encoder saw: short or full. `retried` says that a first decoding was thrown away.
-    `avg_logprob`, `no_speech` and `compression` are None where the model does not tell. `flaw` names what is still
-    wrong with the text after all retries (`capped`, `repeated`, `compressed`, `too_fast`), None if nothing is.
-    `end_chance` is how sure the model is that a sentence ends where the text does, 0 where it wrote no end, None if it
-    does not tell.
+    `avg_logprob`, `no_speech` and `compression` are None where the model does not tell.
+    `flaw` names what is still wrong with the text after all retries (`capped`, `repeated`, `compressed`, `too_fast`),
+    None if nothing is. `end_chance` is how sure the model is that a sentence ends where the text does, 0 where it wrote
+    no end, None if it does not tell.
     """
 
     text: str
@@ -67,4 +67,28 @@ class SpeechRecogniser(Protocol):
         Raises:
             PartFailed: the model or its server failed.
         """
+        ...
+
+
+class Unwanted(Exception):  # noqa: N818 # nothing went wrong
+    """The text is not wanted any more; what was begun of it is given up."""
+
+
+@runtime_checkable
+class StoppableRecogniser(Protocol):
+    """A recogniser that asks between its steps whether anybody still wants the text."""
+
+    can_stop: bool
+
+    def transcribe(
+        self,
+        audio: Samples,
+        *,
+        languages: Sequence[str],
+        hotwords: Sequence[str] = (),
+        final: bool = True,
+        vad_fraction: float | None = None,
+        is_wanted: Callable[[], bool] | None = None,
+    ) -> Transcription:
+        """Do as `SpeechRecogniser`; raises `Unwanted` soon after `is_wanted`, called on this thread, has said no."""
         ...

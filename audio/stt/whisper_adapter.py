@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from audio.stt.guards import compression_ratio, find_flaw
 from audio.stt.rejection import reject, weakness
 from audio.stt.silence_cache import SilenceCache
 from audio.stt.text import has_cjk, join_texts
-from audio.stt.transcription import MIN_VAD_FRACTION, SAMPLE_RATE_HZ, SURE_VAD_FRACTION, Transcription
+from audio.stt.transcription import MIN_VAD_FRACTION, SAMPLE_RATE_HZ, SURE_VAD_FRACTION, Transcription, Unwanted
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import InputError, PartFailed
 
@@ -58,6 +58,8 @@ class WhisperAdapter:
     So the decoder finds its 30 s of context although only the utterance was encoded. Cached states keep their
     positions. What the guards flag is decoded once more with full context, and that result stands.
     """
+
+    can_stop = True
 
     def __init__(
         self,
@@ -127,16 +129,17 @@ class WhisperAdapter:
         hotwords: Sequence[str] = (),
         final: bool = True,
         vad_fraction: float | None = None,
+        is_wanted: Callable[[], bool] | None = None,
     ) -> Transcription:
-        """Return the text of `audio`; an English-only model ignores `languages`. See `SpeechRecogniser`."""
+        """Return the text of `audio`; an English-only model ignores `languages`. See `StoppableRecogniser`."""
         began_s = self._clock.monotonic_s()
         try:
             clean = np.nan_to_num(np.ascontiguousarray(audio, dtype=np.float32), posinf=0.0, neginf=0.0)
             parts = [
-                self._transcribe_part(part, languages, hotwords, final, vad_fraction)
+                self._transcribe_part(part, languages, hotwords, final, vad_fraction, is_wanted)
                 for part in split_at_silences(clean)
             ]
-        except PartFailed:
+        except (PartFailed, Unwanted):
             raise
         except Exception as error:
             raise PartFailed(
@@ -152,18 +155,25 @@ class WhisperAdapter:
         hotwords: Sequence[str],
         final: bool,
         vad_fraction: float | None,
+        is_wanted: Callable[[], bool] | None,
     ) -> Transcription:
+        # The voice often comes back within the tenth of a second that encoding takes; decoding takes three.
+        _go_on_if(is_wanted)
         short, tail = self._encode_short(audio)
+        _go_on_if(is_wanted)
         chances = self._detect(short, languages)
+        _go_on_if(is_wanted)
         result = self._decode(tail, audio, chances[0][0], hotwords, context="short", is_final=final)
         if not final:
             return result
         if _is_doubtful(result, chances):
+            _go_on_if(is_wanted)
             other = self._decode(tail, audio, chances[1][0], hotwords, context="short")
             if other.flaw is None and _score(other, chances[1][1]) > _score(result, chances[0][1]):
                 result = other
         if not _needs_full(result, vad_fraction):
             return result
+        _go_on_if(is_wanted)
         log.debug("decoding again with full context")
         whole = self._encode(audio, _FRAMES)
         language = result.language or chances[0][0]
@@ -269,6 +279,11 @@ class WhisperAdapter:
             vocabulary = self._whisper.hf_tokenizer
             self._end_tokens = [vocabulary.token_to_id(mark) for mark in _NARROW_ENDS] + [tokenizer.eot]
         return float(weights[self._end_tokens].sum() / weights.sum())
+
+
+def _go_on_if(is_wanted: Callable[[], bool] | None) -> None:
+    if is_wanted is not None and not is_wanted():
+        raise Unwanted
 
 
 def _is_doubtful(result: Transcription, chances: Sequence[tuple[str, float]]) -> bool:

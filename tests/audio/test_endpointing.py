@@ -253,3 +253,58 @@ def test_a_late_partial_does_not_outweigh_the_whole() -> None:
     stream.endpointer.note_words(Ending.CLOSED, is_whole=True)
     stream.endpointer.note_words(Ending.OPEN, is_whole=False)
     assert stream.feed("." * 30).ends()[0].silence_s == pytest.approx(0.35, abs=0.011)
+
+
+class Levels:
+    """A voice that VAD 2 goes on hearing for some windows after its level has fallen; 10 ms of level at a time."""
+
+    def __init__(self) -> None:
+        self.endpointer = Endpointer(replace(EndpointConfig(), decode_wait_s=0.0), VadConfig())
+        self.frames = 0
+        self.events: list[EndpointEvent] = []
+
+    def feed(self, seconds: float, level_db: float, *, is_voiced: bool) -> "Levels":
+        for _ in range(round(seconds * 100)):
+            self.frames += 1
+            now_s = self.frames * 0.01
+            self.events += self.endpointer.level(now_s, level_db)
+            if self.frames % 3 == 0:
+                probability = PROBABILITY["#" if is_voiced else "."]
+                self.events += self.endpointer.window(now_s - 0.03, now_s, probability)
+            self.events += self.endpointer.tick(now_s)
+        return self
+
+    def seen(self) -> list[tuple[str, float]]:
+        return [(type(each).__name__, round(each.at_s, 2)) for each in self.events]
+
+
+def test_the_early_decode_begins_when_the_level_falls_not_when_the_vad_is_sure() -> None:
+    levels = Levels().feed(0.6, -25.0, is_voiced=True).feed(0.03, -80.0, is_voiced=True)
+    assert [name for name, _ in levels.seen()] == ["Onset", "VoiceEnded"]
+    # VAD 2 needs 90 ms more: they belong to the voice, and throw nothing away.
+    levels.feed(0.06, -80.0, is_voiced=True).feed(1.0, -80.0, is_voiced=False)
+    assert [name for name, _ in levels.seen()] == ["Onset", "VoiceEnded", "TurnEnded"]
+    ended = levels.events[-1]
+    assert isinstance(ended, TurnEnded)
+    assert ended.voice_end_s == pytest.approx(0.69)
+    assert ended.silence_s == pytest.approx(0.75, abs=0.011)
+
+
+def test_a_consonant_that_closes_takes_the_early_decode_back_at_once() -> None:
+    levels = Levels().feed(0.6, -25.0, is_voiced=True).feed(0.06, -80.0, is_voiced=True)
+    levels.feed(0.02, -30.0, is_voiced=True)
+    assert levels.seen()[-1] == ("VoiceResumed", 0.68)
+    levels.feed(0.3, -30.0, is_voiced=True).feed(1.0, -80.0, is_voiced=False)
+    names = [name for name, _ in levels.seen()]
+    assert names == ["Onset", "VoiceEnded", "VoiceResumed", "VoiceEnded", "TurnEnded"]
+
+
+def test_what_stays_voiced_though_it_is_low_is_a_soft_voice() -> None:
+    levels = Levels().feed(0.6, -25.0, is_voiced=True).feed(0.6, -60.0, is_voiced=True)
+    assert [name for name, _ in levels.seen()] == ["Onset", "VoiceEnded", "VoiceResumed"]
+
+
+def test_in_a_noisy_room_the_level_tells_nothing() -> None:
+    levels = Levels().feed(0.6, -25.0, is_voiced=True).feed(0.2, -45.0, is_voiced=False)
+    ended = next(each for each in levels.events if isinstance(each, VoiceEnded))
+    assert ended.at_s == pytest.approx(0.6)

@@ -12,6 +12,7 @@ import pytest
 from audio.ports import Samples
 from audio.stt.chinese import ChineseScript
 from audio.stt.settings import RecogniserSettings
+from audio.stt.transcription import Unwanted
 from orchestrator.contracts.errors import PartFailed
 from orchestrator.contracts.ids import UtteranceId
 
@@ -349,3 +350,59 @@ def test_audio_is_not_kept_after_decoding(mailbox: Any) -> None:
     del audio
     gc.collect()
     assert alive() is None
+
+
+def test_a_model_that_can_stop_is_told_when_nobody_wants_the_text(make_mailbox: Any, make_plain: Any) -> None:
+    class Stopping:
+        """Asks once before it begins and once half-way, where the script may have changed what is wanted."""
+
+        cores = 1.0
+        can_stop = True
+
+        def __init__(self) -> None:
+            self.half_way: Callable[[], None] = lambda: None
+            self.stopped = 0
+
+        def transcribe(self, audio: Samples, *, is_wanted: Callable[[], bool] | None = None, **_: Any) -> Any:
+            assert is_wanted is not None and is_wanted()
+            self.half_way()
+            if not is_wanted():
+                self.stopped += 1
+                raise Unwanted
+            return make_plain(f"take {int(audio[0])}")
+
+    model = Stopping()
+    box = make_mailbox(final=model, partial=model)
+    box.submit(1, final=True)
+    box.run(1.0)
+    assert model.stopped == 0
+    # The voice comes back while the second one is encoded.
+    model.half_way = box.withdraw
+    box.submit(2, final=True)
+    model.half_way = lambda: None
+    box.submit(3, final=True)
+    box.release(3)
+    box.run(2.0)
+    assert model.stopped == 1
+    assert box.texts(final=True) == ["take 3"]
+    # A partial gives way to a final.
+    model.half_way = lambda: box.submit(5, final=True, utterance="v") and None
+    box.submit(4, final=False, utterance="v")
+    model.half_way = lambda: None
+    box.release(5, utterance="v")
+    box.run(2.0)
+    assert model.stopped == 2
+    assert box.texts(final=True) == ["take 3", "take 5"]
+
+
+def test_a_final_is_not_asked_for_a_language_that_its_partials_have_told(
+    make_mailbox: Any, make_scripted: Any, make_plain: Any
+) -> None:
+    final = make_scripted(lambda audio: make_plain("现在", language="zh"))
+    box = make_mailbox(final=final)
+    box.submit(1, final=False, audio_s=1.5)
+    box.run(1.0)
+    box.submit(1, final=True)
+    box.submit(1, final=True, utterance="other")
+    box.run(2.0)
+    assert [call["languages"] for call in final.calls] == [("en", "zh"), ("zh",), ("en", "zh")]
