@@ -7,17 +7,23 @@ of the program's any other way.
 from __future__ import annotations
 
 from concurrent.futures import Executor
+from pathlib import Path
 
 from desktop.paths import assets, cache_dir
 from orchestrator.dialogue.brain_loading import TestRails, make_store
 from orchestrator.rails.index import VectorStore
 
 
+def _places() -> tuple[Path, Path]:
+    return cache_dir() / "vectors", assets() / "embeddings.npz"
+
+
 def meaning_store(executor: Executor | None = None) -> VectorStore:
     """Return a store with the vectors that ship, over the user's cache."""
-    return make_store(cache_dir() / "vectors", executor, seed=assets() / "embeddings.npz")
+    cache, shipped = _places()
+    return make_store(cache, executor, seed=shipped)
 
 
 def meaning_rails() -> TestRails:
     """Return the maker of rails and matchers of test conversations, on the same vectors."""
-    return TestRails(meaning_store)
+    return TestRails(*_places())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,16 +111,17 @@ class TestRails:
 
     __test__ = False
 
-    def __init__(self, make_real: Callable[[], VectorStore] = make_store) -> None:
-        """Make the store of real vectors at first use; the default one keeps nothing."""
-        self._make_real = make_real
+    def __init__(self, cache_dir: Path | None = None, seed: Path | None = None) -> None:
+        """Keep real vectors in `cache_dir`; `seed` is a file of vectors that ship."""
+        self._cache_dir = cache_dir
+        self._seed = seed
         self._real: VectorStore | None = None
 
     @property
     def store(self) -> VectorStore:
-        """The store of real vectors."""
+        """The store of real vectors, made at first use."""
         if self._real is None:
-            self._real = self._make_real()
+            self._real = make_store(self._cache_dir, seed=self._seed)
         return self._real
 
     def __call__(self, config: FlowConfig, embedding: str) -> tuple[RailsPort, MatcherFactory]:

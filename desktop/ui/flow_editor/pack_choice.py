@@ -108,6 +108,7 @@ class PackChoice(QDialog):
                 is_ticked = entry.name in ticked if ticked is not None else kind not in _GRAVE
                 item.setCheckState(0, Qt.CheckState.Checked if is_ticked else Qt.CheckState.Unchecked)
                 group.addChild(item)
+            group.setFirstColumnSpanned(True)
             group.setExpanded(True)
         self.files.blockSignals(False)
         self._on_item_changed()
@@ -136,6 +137,7 @@ class PackChoice(QDialog):
         self.files.header().setStretchLastSection(True)
         self.files.header().setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
         self.take.setDefault(True)
+        self.take.setProperty("isPrimary", True)
         row = QHBoxLayout()
         row.addStretch(1)
         row.addWidget(self.cancel)
