@@ -45,6 +45,6 @@ def test_what_is_whole_is_no_error() -> None:
 
 @pytest.mark.parametrize("escape", [r"\ud800", r"\0"])
 def test_a_persona_refuses_it_with_its_place(escape: str) -> None:
-    with pytest.raises(InputError, match=r"^mine\.yml:2:12: ") as refused:
+    with pytest.raises(InputError, match=r"^mine\.yml:2:13: ") as refused:
         load_persona(f'name: Ada\nstyle: {{en: "x {escape}"}}\n', source="mine.yml")
     assert len(refused.value.message.splitlines()) == 1
