@@ -98,6 +98,7 @@ class Ears:
         self._is_muted = False
         self._is_hands_free = True
         self._holds_turn: Callable[[str], bool] = lambda text: False
+        self._is_complete: Callable[[str], bool] = lambda text: False
         self._is_short_answer_due = False
         self._level_db = SILENCE_DB
 
@@ -149,6 +150,10 @@ class Ears:
     def set_holds_turn(self, holds_turn: Callable[[str], bool]) -> None:
         """Use `holds_turn` to tell whether words ask for time ("let me think"); called on the ears thread."""
         self._holds_turn = holds_turn
+
+    def set_is_complete(self, is_complete: Callable[[str], bool]) -> None:
+        """Use `is_complete` to tell whether words are all of a known sentence ("say that again"); ears thread."""
+        self._is_complete = is_complete
 
     def expect_short_answer(self, on: bool) -> None:
         """Tell whether the character has just asked for a yes or no or for a number."""
@@ -428,6 +433,8 @@ class Ears:
             return Ending.CLOSED if is_whole else Ending.UNSURE
         if self._holds_turn(text):
             return Ending.HOLD
+        if is_whole and self._is_complete(text):
+            return Ending.CLOSED
         if self._is_short_answer_due and is_short_answer(text):
             return Ending.ANSWER
         return judged_ending(text, end_chance, sure_end_chance=self._config.endpoint.sure_end_chance)

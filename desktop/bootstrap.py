@@ -55,6 +55,7 @@ from orchestrator.contracts.ids import IdFactory
 from orchestrator.contracts.ports import ViewSink
 from orchestrator.contracts.views import MuteView, NoticeView
 from orchestrator.core import Core, CoreParts
+from orchestrator.dialogue.known_sentences import KnownSentences
 from orchestrator.generation import Generations
 from orchestrator.llm.reply_text import ReplyText
 from orchestrator.llm.unavailable import FailureNotice, code_of, local_failure
@@ -189,6 +190,9 @@ class Assembly:
         self.engine.speech.set_voice_for(lambda language: self.brains.persona.voice_for(language))
         self._book = policy.book(self.brains.names)
         self.engine.ears.set_holds_turn(lambda text: self._book.holds_turn(text))
+        self._known = KnownSentences(lambda: self._book)
+        self._known.learn(self.brains.examples())
+        self.engine.ears.set_is_complete(lambda text: text in self._known)
         failures = FailureNotice()
         self.event_log.add_tap(
             lambda record: (
@@ -251,6 +255,7 @@ class Assembly:
             raise_all(faults)
         self._policy = policy
         self._book = policy.book(self.brains.names)
+        self._known.learn(self.brains.examples())
         return brain
 
     def _on_log_failure(self, kind: str, error: Exception) -> None:

@@ -96,6 +96,13 @@ class BrainFactory:
         """Return words the recogniser is to expect: the name, in every language that has one of its own."""
         return tuple(dict.fromkeys(self.persona.name.by_language.values()))
 
+    def examples(self) -> tuple[str, ...]:
+        """Return what users say to start flows and rails, in all languages."""
+        config = self.loaded.config
+        flows = (example for flow in config.user_flows().values() for example in flow.examples)
+        intents = config.rails.user_intents.values() if config.rails is not None else ()
+        return (*flows, *(example for group in intents for example in group))
+
     def warm_messages(self) -> Sequence[ChatMessage]:
         """Return the prompt the offline model evaluates before the first turn."""
         return warm_up_messages(self.persona, self._settings.languages[0])

@@ -61,7 +61,7 @@ class SpeechReply:
         self._generation.check()
         spoken = self._ledger.open_message(self._generation.generation_id, key=message.key, source=message.source)
         pipe = self._make_pipe()
-        for piece in (*pipe.feed(mend_text(message.text)), *pipe.flush()):
+        for piece in pipe.whole(mend_text(message.text)):
             await self._submit(spoken, piece.text, message, piece.expression or message.expression)
         spoken.is_complete = True
 

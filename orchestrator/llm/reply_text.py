@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from orchestrator.contracts.dialogue import LlmUnavailable
-from orchestrator.llm.splitter import SentenceSplitter, SplitLimits
+from orchestrator.llm.splitter import WHOLE_TEXT, SentenceSplitter, SplitLimits
 from orchestrator.llm.text_filter import ExpressionCue, Filtered, TextFilter
 
 
@@ -41,6 +41,11 @@ class ReplyText:
         """Return the pieces that are complete with `chunk`."""
         filtered = self._filter.feed(chunk)
         return self._with_cues(filtered, self._splitter.feed(filtered.text))
+
+    def whole(self, text: str) -> list[ReplyPiece]:
+        """Return the pieces of an answer that is `text`; in place of `feed` and `flush`."""
+        self._splitter = SentenceSplitter(WHOLE_TEXT)
+        return [*self.feed(text), *self.flush()]
 
     def flush(self) -> list[ReplyPiece]:
         """Return the rest at the end of the answer."""

@@ -35,6 +35,20 @@ _BREATHS = frozenset((
     "and", "but", "because", "which", "who", "where", "while", "when", "if", "although", "since", "until", "unless",
     "from", "into", "with", "without", "through", "during", "between", "behind", "across", "around", "against",
 ))
+# A first piece that opens with one of these is over where the sentence proper begins: "In the morning the people …".
+_OPENERS = frozenset((
+    "in", "on", "at", "after", "before", "for", "from", "with", "without", "during", "by", "since", "until", "under",
+    "near", "behind", "once", "some", "one", "last", "next", "every", "this", "all",
+))
+_SUBJECTS = frozenset((
+    "the", "a", "an", "i", "you", "he", "she", "it", "we", "they", "there", "my", "your", "his", "her", "our", "their",
+    "nobody", "somebody", "everybody", "people",
+))
+_NEED_MORE = _OPENERS | _SUBJECTS | frozenset((
+    "of", "to", "as", "than", "and", "or", "but", "not", "is", "are", "was", "were", "be", "has", "have", "had", "do",
+    "does", "did", "can", "could", "will", "would", "about", "into", "over", "between", "through", "like", "that",
+    "these", "those", "very", "so", "too", "no", "if", "when", "let", "give", "make",
+))
 _WIDE_BREATHS = (
     "但是", "因为", "所以", "而且", "如果", "然后", "虽然", "不过", "或者", "并且", "可是", "只要", "直到", "为了",
     "除了", "以及", "还有", "同时", "其中",
@@ -46,7 +60,8 @@ class SplitLimits:
     """Lengths in characters: one wide character (Chinese) weighs as much as `max_chars / max_wide_chars` others.
 
     The first piece may end at a clause of `first_words` words or `first_wide_chars` wide characters; without
-    punctuation, before a word that joins what follows, from `breath_words` words or `breath_wide_chars` characters on.
+    punctuation, behind an opening phrase of `opening_words` words, or before a word that joins what follows, from
+    `breath_words` words or `breath_wide_chars` characters on.
     """
 
     max_chars: int = 220
@@ -54,8 +69,13 @@ class SplitLimits:
     first_words: int = 3
     first_wide_chars: int = 6
     first_max_chars: int = 110
+    opening_words: int = 3
     breath_words: int = 5
     breath_wide_chars: int = 8
+
+
+WHOLE_TEXT = SplitLimits(first_words=2, first_wide_chars=4)
+"""For a text that is there as a whole: what follows a short first piece is not waited for."""
 
 
 class SentenceSplitter:
@@ -157,15 +177,19 @@ class SentenceSplitter:
             if is_open and any(word.startswith(ahead) for word in _WIDE_BREATHS):
                 return None
             return at if ahead in _WIDE_BREATHS and _goes_on(text[at + 2 : at + 4]) else 0
-        if self._wide or self._words < limits.breath_words or at == 0 or text[at - 1] != " " or not text[at].isalpha():
+        least = min(limits.breath_words, limits.opening_words)
+        if self._wide or self._words < least or at == 0 or text[at - 1] != " " or not text[at].isalpha():
             return 0
         end = at
         while end < len(text) and text[end].isalpha():
             end += 1
         word = text[at:end]
+        joints = _BREATHS if self._words >= limits.breath_words else frozenset()
+        if self._words >= limits.opening_words and _is_opening(text[:at]):
+            joints = joints | _SUBJECTS
         if end == len(text) and not is_final:
-            return None if any(known.startswith(word) for known in _BREATHS) else 0
-        if word not in _BREATHS or text[end : end + 1] != " ":
+            return None if any(known.startswith(word) for known in joints) else 0
+        if word not in joints or text[end : end + 1] != " ":
             return 0
         following = text[end + 1 :].split(" ", 1)
         if len(following) == 1 and not is_final:
@@ -264,6 +288,12 @@ class SentenceSplitter:
             return cut
         self._clause_end = cut
         return 0
+
+
+def _is_opening(text: str) -> bool:
+    """Whether `text` is a phrase that a sentence may open with, and complete: "in the morning", not "in front of"."""
+    words = text.lower().split()
+    return words[0] in _OPENERS and words[-1] not in _NEED_MORE
 
 
 def _goes_on(text: str) -> bool:

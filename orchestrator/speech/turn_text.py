@@ -85,7 +85,14 @@ _YES_NO = frozenset((
 ))
 # fmt: on
 _HUMS = frozenset(("嗯", "嗯嗯", "呃", "额", "um", "uh", "er", "erm", "hmm"))
-_FINAL_PARTICLES = ("吗", "呢", "吧", "啊", "呀", "怎么办", "怎么样", "怎么走", "是谁", "多少钱", "几点了", "好不好")
+_FINAL_PARTICLES = (
+    "吗", "呢", "吧", "啊", "呀", "怎么办", "怎么样", "怎么走", "是谁", "多少钱", "几点了", "好不好", "在哪里",
+    "在哪儿", "在哪", "去哪里", "去哪儿", "是什么", "多少", "多大", "多久", "多远", "几岁", "几号", "星期几", "几点",
+)
+_CHINESE_OBJECT = re.compile(
+    r"^(?:请问)?(?!请问).{2,}(?:什么(?!时候)|哪[个种位些]|多少|几[个次天])[^，,的在是和跟与把被给]{1,4}$"
+)
+"""What is asked for stands in the middle, with its noun: 「你最喜欢哪个季节」, not 「哪个季节」 nor 「最喜欢哪个」."""
 _CLAUSE_MARKS = ",，、;；:：-—–…"
 _STOPS = ".!。！"
 _ASKS = "?？"
@@ -93,7 +100,13 @@ _QUESTION_START = re.compile(
     r"^(?:(?:and|so|but|well|okay|ok|hey|hi|please)[, ]+)*"
     r"(?:what|who|when|where|why|how|which|whose|can|could|would|will|do|does|did|is|are|was|were|have|has|should|may)\b"
 )
+_ASKS_FOR = re.compile(
+    r"^(?:(?:and|so|but|well|okay|ok|hey|hi|please)[, ]+)*(?:what|who|when|where|why|how|which|whose)(?:'s)?\b"
+)
 _FEW_WORDS = 2
+_QUESTION_WORDS = 4
+_SURE_QUESTION_CHANCE = 0.85
+"""A question for something that has its words is complete sooner than "can I get a coffee" …"""
 
 
 def bare(text: str) -> str:
@@ -109,8 +122,15 @@ def is_short_answer(text: str) -> bool:
 
 
 def asks_in_chinese(text: str) -> bool:
-    """Whether `text` ends with a particle that ends a Chinese sentence by itself, whatever mark stands behind it."""
-    return bare(text).endswith(_FINAL_PARTICLES)
+    """Whether `text` is a Chinese question that is complete by its words, whatever mark stands behind it."""
+    core = bare(text)
+    return core.endswith(_FINAL_PARTICLES) or _CHINESE_OBJECT.match(core) is not None
+
+
+def asks_for_something(text: str) -> bool:
+    """Whether `text` is an English question with its mark that begins with what it asks for, and has some words."""
+    core = bare(text)
+    return text.strip()[-1:] in _ASKS and len(core.split()) >= _QUESTION_WORDS and _ASKS_FOR.match(core) is not None
 
 
 def ending_of(text: str) -> Ending:
@@ -138,7 +158,8 @@ def judged_ending(text: str, end_chance: float | None, *, sure_end_chance: float
     `end_chance` is how likely the recogniser found an end there, None if it can't tell.
     """
     ending = ending_of(text)
-    is_sure = end_chance is None or end_chance >= sure_end_chance or asks_in_chinese(text)
+    needed = min(sure_end_chance, _SURE_QUESTION_CHANCE) if asks_for_something(text) else sure_end_chance
+    is_sure = end_chance is None or end_chance >= needed or asks_in_chinese(text)
     return Ending.UNSURE if ending is Ending.CLOSED and not is_sure else ending
 
 
@@ -146,7 +167,7 @@ def _chinese(core: str, *, is_stopped: bool, has_asked: bool) -> Ending:
     tail = next((word for word in _OPEN_CHARACTERS if core.endswith(word)), None)
     if tail is not None and not has_asked:
         return Ending.UNSURE if tail in _CHARACTERS_MAY_END and is_stopped else Ending.OPEN
-    if has_asked or core.endswith(_FINAL_PARTICLES):
+    if has_asked or core.endswith(_FINAL_PARTICLES) or _CHINESE_OBJECT.match(core):
         return Ending.CLOSED
     return Ending.CLOSED if is_stopped else Ending.UNSURE
 

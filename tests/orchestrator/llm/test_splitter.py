@@ -154,3 +154,20 @@ async def test_a_failure_comes_after_what_was_said():
     await anext(stream)
     await stream.aclose()
     assert closed == [True, True]
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        ["In the morning ", "the people of the harbour opened their windows."],
+        ["Once upon a time ", "there was a king."],
+        ["With that in mind ", "you could try to rest."],
+        ["In front of the house ", "you see a tree that is old."],
+        ["At the end of the day I was tired."],  # neither "at the end of" nor "at the end of the" is complete
+        ["In general it is good to sleep."],  # too short to stand alone
+        ["The king and his friends went home."],  # no opening
+    ],
+)
+def test_the_first_piece_may_be_an_opening_phrase(pieces: list[str]) -> None:
+    assert split("".join(pieces)) == pieces
+    assert split(*"".join(pieces)) == pieces
