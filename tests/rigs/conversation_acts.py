@@ -245,7 +245,9 @@ class Acts:
                 self.end_tool()
             if self.is_quiet():
                 self.seconds(0.3)
-                if self.is_quiet() and not self.open_calls() and not self.tools:
+                # What waits for the end of the quiet after a stop is still to be said.
+                is_over = self.core.conversation.quiet.left_s == 0.0
+                if is_over and self.is_quiet() and not self.open_calls() and not self.tools:
                     return
             self.seconds(0.2)
         active = self.core.turns.active
