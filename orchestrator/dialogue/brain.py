@@ -66,7 +66,8 @@ class FlowBrain:
             return True
         # a question that is being asked right now belongs to the turn that is not settled yet
         state = live.state if live is not None else self.state
-        if state.pending is None and open_question(state, self.config) is None:
+        has_task = state.active is not None or state.finished is not None
+        if state.pending is None and open_question(state, self.config) is None and not has_task:
             return False
         return Understander(self.config, state, self._clock.wall(), language or state.language).accepts(text)
 
@@ -181,6 +182,8 @@ def repair(state: State, config: FlowConfig) -> None:
     for home in (state.slots, *(t.slots for t in _all_tasks(state))):
         _repair_slots(home, config)
     state.paused = [t for t in state.paused if _repair_task(t, config)]
+    if state.finished is not None and not _repair_task(state.finished, config):
+        state.finished = None
     task = state.active
     if task is not None and not _repair_task(task, config):
         state.active = None
@@ -205,7 +208,7 @@ def repair(state: State, config: FlowConfig) -> None:
 
 
 def _all_tasks(state: State) -> list[Task]:
-    return [*([state.active] if state.active is not None else []), *state.paused]
+    return [*(t for t in (state.active, state.finished) if t is not None), *state.paused]
 
 
 def _repair_slots(home: dict[str, SlotValue], config: FlowConfig) -> None:

@@ -160,5 +160,5 @@ class TurnBase:
 
     async def commit_effects(self) -> None:
         """Store now what must not wait: slots said, effects done."""
-        kept = keep_what_was_said(self._base, self._state)
+        kept = keep_what_was_said(self._base, self._state, at=self._turn.now.isoformat(), is_undone=False)
         await self._turn.commit_early(self._brain.pack(kept, self._brain.rails_state))

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.contracts.dialogue import LlmUnavailable
 from orchestrator.dialogue.understanding import Decision, Understander, open_question
-from orchestrator.flows.model import CollectStep
+from orchestrator.flows.model import ActionStep, CollectStep
 from orchestrator.tasks.commands import Command, Parsed
 from orchestrator.tasks.executor import Executor
 from orchestrator.tasks.extraction.words import is_question
 from orchestrator.tasks.processor import Applied, name_of, system_run
+from orchestrator.tasks.state import Task
 
 if TYPE_CHECKING:
     pass
@@ -24,7 +25,8 @@ class TurnDecisions(TurnVoice):
     """Carries out what was understood."""
 
     def _understander(self) -> Understander:
-        return Understander(self._config, self._state, self._turn.now, self.language)
+        cut_in = self._user.interrupt_hint is not None
+        return Understander(self._config, self._state, self._turn.now, self.language, cut_in=cut_in)
 
     async def _after_talk(self) -> None:
         """Something else was talked about; the open question comes again, once."""
@@ -72,7 +74,7 @@ class TurnDecisions(TurnVoice):
             return
         self._state.confusions = 0
         await self._commit_said(applied)
-        if applied.nothing_to_cancel:
+        if applied.nothing_to_cancel and not (commands[0].flow is None and await self._offer_undo()):
             await self.say_sentence("nothing_to_cancel")
         self._is_offer_due = self._is_offer_due or applied.offer_due
         if intent is not None:
@@ -80,6 +82,45 @@ class TurnDecisions(TurnVoice):
         if rest:
             await self._talk(rest)
         await self._execute()
+
+    def _undoable(self) -> list[tuple[ActionStep, str]]:
+        """Return what the task that ended last did and can take back: the steps with their places."""
+        over = self._state.finished
+        found: list[tuple[ActionStep, str]] = []
+        for place in over.done_values if over is not None else ():
+            flow_id, _, step_id = place.partition("/")
+            flow = self._config.flow(flow_id)
+            step = flow.steps.get(step_id) if flow is not None else None
+            if isinstance(step, ActionStep) and self.can_undo(step.action):
+                found.append((step, place))
+        return found
+
+    async def _offer_undo(self) -> bool:
+        """Ask whether to take back what was just done: "cancel that" with nothing running can only mean this."""
+        over, found = self._state.finished, self._undoable()
+        if over is None or not found:
+            return False
+        self._state.pending = {"kind": "undo"}
+        over.ended_turn = self._state.turn
+        await self.say_sentence("undo_offer", name=self._named(over, found))
+        return True
+
+    async def _undo(self) -> None:
+        over, found = self._state.finished, self._undoable()
+        if over is None:
+            return
+        undone = []
+        for step, place in found:
+            key = f"{over.uid}:{place}:{over.runs.get(place, 0)}:taken_back"
+            if await self.undo_task_action(step, over.done_args.get(place, {}), over.done_values[place], key):
+                undone.append((step, place))
+        self._state.finished = None
+        await self.say_sentence("undone" if undone else "not_undone", name=self._named(over, undone or found))
+        await self.commit_effects()
+
+    @staticmethod
+    def _named(task: Task, found: list[tuple[ActionStep, str]]) -> str:
+        return "; ".join(task.done.get(place, step.action) for step, place in found)
 
     async def _answer_pending(self, answer: str) -> None:
         pending = self._state.pending or {}
@@ -89,12 +130,15 @@ class TurnDecisions(TurnVoice):
         if kind == "confirm_action":
             task = self._state.active
             if task is not None:
-                task.rerun[str(pending.get("place"))] = "yes" if answer == "yes" else "no"
+                allowed = "again" if pending.get("is_again") else "yes"
+                task.rerun[str(pending.get("place"))] = allowed if answer == "yes" else "no"
         elif kind == "confirm_interrupt":
             if answer == "yes":
                 self._start_anyway(str(pending.get("flow")), pending.get("slots") or {})
             else:
                 await self.say_sentence("kept")
+        elif kind == "undo":
+            await (self._undo() if answer == "yes" else self.say_sentence("stays"))
         elif kind == "stop":
             if answer == "yes" and self._state.active is not None:
                 applied = self._apply((Command(name="cancel_flow"),))
@@ -104,14 +148,16 @@ class TurnDecisions(TurnVoice):
             if answer == "no":
                 await self.say_sentence("dropped")
         elif kind == "clarify":
-            flows = list(pending.get("flows") or ())
-            flow = flows[0] if answer == "yes" and len(flows) == 1 else answer
-            if flow in flows:
-                self._apply((Command(name="start_flow", flow=flow),))
-            elif answer == "no":
-                await self.say_sentence("dropped")
-            else:
-                await self._clarify(tuple(flows))
+            await self._answer_clarify(answer, list(pending.get("flows") or ()))
+
+    async def _answer_clarify(self, answer: str, flows: list[str]) -> None:
+        flow = flows[0] if answer == "yes" and len(flows) == 1 else answer
+        if flow in flows:
+            self._apply((Command(name="start_flow", flow=flow),))
+        elif answer == "no":
+            await self.say_sentence("dropped")
+        else:
+            await self._clarify(tuple(flows))
 
     def _answer_resume(self, answer: str, flows: list[str]) -> None:
         if answer == "no":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.contracts.dialogue import LlmUnavailable, TurnContext, TurnHeard, TurnInput
 from orchestrator.contracts.events import FlowStateChanged
 from orchestrator.dialogue.example_patterns import inferred
+from orchestrator.dialogue.phrases import match_phrase
 from orchestrator.dialogue.understanding import Decision, Understander, open_question
 from orchestrator.flows.model import CollectStep
 from orchestrator.flows.texts import language_of
@@ -162,6 +163,9 @@ class FlowTurn(TurnDecisions):
         flow = self._config.flow(decision.commands[0].flow or "") if decision is not None else None
         if decision is None or flow is None:
             return None
+        if _names_what_to_cancel(text) and not any(_names_what_to_cancel(example) for example in flow.examples):
+            # "cancel the mood check" is like what starts one, and there is none to cancel
+            return Decision(commands=(Command(name="cancel_flow", flow=flow.id),))
         values = inferred(self._config, flow, text, self._turn.now)
         if not values:
             return decision
@@ -266,7 +270,7 @@ class FlowTurn(TurnDecisions):
         sounded = frozenset(m.key for m in heard.messages if m.sounded and m.key is not None)
         state = self._state
         if heard.joined:
-            state = keep_what_was_said(self._base, state)
+            state = keep_what_was_said(self._base, state, at=self._turn.now.isoformat(), is_undone=True)
         elif heard.outcome != "completed":
             self._advance_heard(sounded)
             opened = state.active is not None and state.active.open and not self._opened_before(state.active)
@@ -289,6 +293,11 @@ class FlowTurn(TurnDecisions):
         flow = self._config.flow(task.flow)
         if flow is not None and target in flow.steps:
             task.step, task.open = str(target), False
+
+
+def _names_what_to_cancel(text: str) -> bool:
+    phrase = match_phrase(text)
+    return phrase is not None and phrase.kind == "cancel_named"
 
 
 def _is_failed_answer(text: str) -> bool:

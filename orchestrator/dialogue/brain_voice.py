@@ -14,7 +14,7 @@ from orchestrator.dialogue.sentences import sentence
 from orchestrator.flows.model import ActionStep, Response
 from orchestrator.flows.texts import language_of
 from orchestrator.tasks.actions.base import ActionContext, ActionResult
-from orchestrator.tasks.actions.registry import run_action
+from orchestrator.tasks.actions.registry import run_action, undo_action
 from orchestrator.tasks.actions.response import generate_request, history_text, prompt_names, rephrase_request, survives
 from orchestrator.tasks.commands import Command, parse_commands
 from orchestrator.tasks.processor import put_slot
@@ -167,6 +167,12 @@ class TurnVoice(TurnBase):
             return False
         return bool(text.strip())
 
+    def _action_context(self, key: str, timeout_s: float, place: tuple[str, str]) -> ActionContext:
+        return ActionContext(
+            turn=self._turn, slots=self._state.values(), vars=dict(self._rails.vars), world=dict(self._turn.world),
+            now=self._turn.now, language=self.language, key=key, timeout_s=timeout_s, flow=place[0], step=place[1],
+        )  # fmt: skip
+
     async def _perform(
         self, name: str, args: Mapping[str, Any], key: str, timeout_s: float, place: tuple[str, str]
     ) -> tuple[ActionOutcome, ActionResult]:
@@ -175,11 +181,7 @@ class TurnVoice(TurnBase):
         if action is None:
             self.emit(FlowActionRan(name=name, outcome="failed"))
             return ActionOutcome(ok=False, error=f"there is no action {name}"), ActionResult()
-        context = ActionContext(
-            turn=self._turn, slots=self._state.values(), vars=dict(self._rails.vars), world=dict(self._turn.world),
-            now=self._turn.now, language=self.language, key=key, timeout_s=timeout_s, flow=place[0], step=place[1],
-        )  # fmt: skip
-        outcome, result = await run_action(action, context, args)
+        outcome, result = await run_action(action, self._action_context(key, timeout_s, place), args)
         self.emit(
             FlowActionRan(
                 name=name, outcome="ok" if outcome.ok else "timeout" if outcome.error == "timeout" else "failed"
@@ -210,7 +212,28 @@ class TurnVoice(TurnBase):
             if outcome.ok and action is not None and action.effect == "write"
             else None
         )
-        return RunResult(ok=outcome.ok, slot_updates=result.slot_updates, label=label, error=outcome.error)
+        return RunResult(
+            ok=outcome.ok, slot_updates=result.slot_updates, label=label, value=result.value, error=outcome.error
+        )
+
+    def can_undo(self, action: str) -> bool:
+        """Whether what an action did can be taken back."""
+        found = self._brain.actions.get(action)
+        return found is not None and found.can_undo
+
+    async def undo_task_action(self, step: ActionStep, args: Mapping[str, Any], value: Any, key: str) -> bool:
+        """Take back what an action of a flow did."""
+        action = self._brain.actions.get(step.action)
+        if action is None or not action.can_undo:
+            return False
+        task = self._state.active
+        place = (task.flow, task.step) if task is not None else ("", step.id)
+        context = self._action_context(key, step.timeout_s, place)
+        outcome = await undo_action(action, context, args, value)
+        self.emit(FlowActionRan(name=step.action, outcome="undone" if outcome.ok else "failed"))
+        if not outcome.ok:
+            self.trace(f"{step.action} could not be taken back: {outcome.error}")
+        return outcome.ok
 
     async def run_action(
         self, name: str, args: Mapping[str, Any], *, key: str, timeout_s: float = 10.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from orchestrator.dialogue.understanding import free_text
+from orchestrator.dialogue.replacement import free_text
 from orchestrator.flows.model import CollectStep, Flow, FlowConfig, Slot
 from orchestrator.flows.texts import PLACEHOLDER
 from orchestrator.tasks.extraction.extract import extract

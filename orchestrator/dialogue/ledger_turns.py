@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from orchestrator.contracts.dialogue import ChatMessage, HistoryEntry, LlmRequest, LlmTask, Message
+from orchestrator.dialogue.glue import glue
 from orchestrator.dialogue.turn_context import CoreTurn
 from orchestrator.dialogue.turn_loop import TurnLoop
 from orchestrator.dialogue.turn_work import Script
@@ -15,6 +18,26 @@ def _language_of(text: str, given: str | None) -> str:
     if given is not None:
         return "zh" if given.startswith("zh") else "en"
     return "zh" if any("\u3400" <= char <= "\u9fff" for char in text) else "en"
+
+
+def whole_answer(history: Sequence[HistoryEntry]) -> str:
+    """Return the last answer as it was generated: what was said on being asked to go on belongs to it; "" for none."""
+    text, last = "", None
+    for entry in reversed(history):
+        if entry.role != "assistant":
+            continue
+        if last is None:
+            text = glue(entry.text, entry.unheard)
+        elif entry.status == "interrupted" and entry.unheard and _begins_with(last, entry.unheard):
+            text = glue(entry.text, text)
+        else:
+            break
+        last = glue(entry.text, entry.unheard)
+    return text
+
+
+def _begins_with(text: str, rest: str) -> bool:
+    return "".join(text.split()).startswith("".join(rest.split()))
 
 
 def _last_answer(turn: CoreTurn) -> HistoryEntry | None:
@@ -49,7 +72,7 @@ def continuation(turns: TurnLoop) -> Script:
                         for entry in turn.history[-6:]
                         if entry is not last
                     ),
-                    ChatMessage(role="assistant", content=f"{last.text} {last.unheard}".strip()),
+                    ChatMessage(role="assistant", content=glue(last.text, last.unheard)),
                     ChatMessage(role="user", content="继续。" if language == "zh" else "Go on from exactly there."),
                 ),
                 max_tokens=200,
@@ -68,7 +91,7 @@ def repetition(turns: TurnLoop) -> Script:
         if last is None:
             await turn.reply.say(Message(text=_NOTHING_SAID[language], source="system", language=language))
             return
-        text = f"{last.text} {last.unheard}".strip() if last.unheard else last.text
+        text = whole_answer(turn.history)
         await turn.reply.say(Message(text=text, source="system", language=_language_of(text, None)))
 
     return run

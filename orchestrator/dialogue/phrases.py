@@ -27,7 +27,7 @@ _CANCEL_EN = frozenset(
     forget it|forget that|forget this|forget about it|forget about that|never mind|nevermind|drop it|drop that|scrap that|scrap it|scratch that|
     leave it|i changed my mind|ive changed my mind|i dont want to anymore|i dont want this anymore|i dont want that anymore|dont bother|
     lets stop|lets not|call it off|do not do it|cancel the task|cancel this task|stop the task|stop asking|enough of this|no more|i give up|
-    lets forget it|lets drop it|forget the whole thing|cancel the whole thing|lets cancel|cancel please|end this|end it|stop this task""".replace("\n", "").replace("    ", "").split("|")
+    lets forget it|lets drop it|forget the whole thing|cancel the whole thing|lets cancel|cancel please|end this|end it|stop this task|undo|undo that|undo it|take that back|take it back""".replace("\n", "").replace("    ", "").split("|")
 )  # fmt: skip
 _SOFT_CANCEL_EN = frozenset(
     [
@@ -315,6 +315,7 @@ _CORRECT_ZH: list[re.Pattern[str]] = [
     re.compile(r"^(?:不对|等等|等一下|不好意思|对不起|那个|请|帮我|麻烦)*[，,]?(?:把|将)?(?P<about>[^把将，,]{1,12}?)(?:改成|改为|改到|换成|换为|更正为|设成|设为|变成)(?:了)?(?P<value>.+)$"),
     re.compile(r"^(?:不对|等等|不好意思|对不起)*[，,]?(?P<about>[^，,]{1,12}?)(?:应该是|应当是|其实是|实际上是)(?P<value>.+)$"),
     re.compile(r"^(?:不对|等等|不好意思|对不起)*[，,]?(?:把|将)?(?P<about>[^，,]{1,12}?)(?:改一下|改改|重新说|重说|重填|更正一下|更正|要改)(?P<value>)$"),
+    re.compile(r"^(?:不对|等等|不好意思|对不起|请|帮我|麻烦|我想|我要)*[，,]?(?:改一下|改下|更正一下|修改一下|修改|换一下)(?P<about>[^，,]{1,8}?)(?P<value>)$"),
     re.compile(r"^(?:等等|不好意思|对不起)*[，,]?(?P<about>[^，,]{1,12}?)(?:不对|错了|说错了|弄错了|填错了|写错了|不正确|有误)(?P<value>)$"),
     re.compile(r"^(?:不对|不是|等等|哦不|啊不|不好意思|对不起|抱歉)*[，,]?(?:我说错了|说错了|我的意思是|我是说|我是想说|改成|改为|换成|应该是|其实是|更正)[，,]?(?:应该)?(?:是)?(?P<value>.+?)(?P<about>)$"),
     re.compile(r"^不是(?P<old>[^，,]+?)[，,]?(?:而)?是(?P<value>.+?)(?P<about>)$"),

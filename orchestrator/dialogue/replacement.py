@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from orchestrator.flows.model import Slot
 from orchestrator.tasks.extraction.booleans import find_boolean
 from orchestrator.tasks.extraction.words import CJK, fold_en, fold_zh, is_question
 
@@ -107,3 +108,21 @@ def bare_value(text: str) -> str:
     return re.sub(
         r"^(?:(?:to|for|in) (?=\S)|[去到是要](?=\S{2}))", "", _TAIL.sub("", text.strip()), flags=re.IGNORECASE
     )
+
+
+def names_choice(slot: Slot, text: str) -> bool:
+    """Whether the text is the very name of a choice."""
+    said = _bare(text)
+    return any(said == _bare(str(name)) for choice in slot.choices for name in (choice.value, *choice.names))
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text.casefold())
+
+
+def free_text(text: str) -> str:
+    """Return a sentence as a value: without spaces around it and without its full stop."""
+    value = text.strip()
+    if CJK.search(value):
+        return value.rstrip("。.").strip()
+    return re.sub(r"(?<!\.)\.$", "", value).strip()

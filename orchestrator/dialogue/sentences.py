@@ -14,6 +14,13 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "error": ("Something went wrong just now.", "刚才出了点问题。"),
     "nothing_to_cancel": ("There is nothing to cancel.", "现在没有可以取消的事。"),
     "cannot_handle": ("Sorry, I didn't get that.", "抱歉，我没明白。"),
+    "undo_offer": (
+        "I have already done this: {name}. Shall I take it back?",
+        "这件事已经做了：{name}。要撤回吗？",
+    ),
+    "undone": ("All right, I've taken it back: {name}.", "好，已经撤回：{name}。"),
+    "stays": ("All right, it stays as it is.", "好，那就不动了。"),
+    "not_undone": ("I couldn't take this back: {name}.", "这件事没能撤回：{name}。"),
     "guard": ("That isn't possible right now.", "现在还不能这样做。"),
     "dropped": ("All right.", "好的。"),
     "kept": ("All right, let's go on.", "好，那我们继续。"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from orchestrator.dialogue.late_corrections import late_correction
 from orchestrator.dialogue.phrases import (
     Correction,
     find_flow,
@@ -17,13 +18,21 @@ from orchestrator.dialogue.phrases import (
     names_any_task,
 )
 from orchestrator.dialogue.rails_port import ExampleMatcher
-from orchestrator.dialogue.replacement import bare_value, is_name_like, is_same_text, replacements
+from orchestrator.dialogue.replacement import (
+    bare_value,
+    free_text,
+    is_name_like,
+    is_same_text,
+    names_choice,
+    replacements,
+)
 from orchestrator.flows.model import CollectStep, FlowConfig, Slot
 from orchestrator.flows.slot_values import coerce
 from orchestrator.tasks.commands import Command
+from orchestrator.tasks.extraction.amend import amended
 from orchestrator.tasks.extraction.extract import Extraction, extract
-from orchestrator.tasks.extraction.words import CJK, fold_en, is_hesitation, is_question
-from orchestrator.tasks.processor import current_step
+from orchestrator.tasks.extraction.words import fold_en, is_hesitation, is_question
+from orchestrator.tasks.processor import correctable, current_step
 from orchestrator.tasks.state import State
 
 _MAKE_IT = re.compile(
@@ -71,16 +80,27 @@ def flow_names(config: FlowConfig, ids: tuple[str, ...] | None = None) -> list[t
 class Understander:
     """Understands one text in one state. Has no memory of its own."""
 
-    def __init__(self, config: FlowConfig, state: State, now: datetime, language: str | None) -> None:
+    def __init__(
+        self, config: FlowConfig, state: State, now: datetime, language: str | None, *, cut_in: bool = False
+    ) -> None:
+        """`cut_in`: the words were said over an answer."""
         self.config = config
         self.state = state
         self.now = now
         self.language = language
+        self.cut_in = cut_in
+
+    def with_state(self, state: State) -> Understander:
+        """Return one that looks at another state."""
+        return Understander(self.config, state, self.now, self.language, cut_in=self.cut_in)
 
     # --- questions of the engine, phrases -----------------------------------------------------------------
 
     def rules(self, text: str) -> Decision | None:
         """Answers to the engine's own questions, then cancel, resume, skip, repeat and correction phrases."""
+        late = self.late(text)
+        if late is not None:
+            return late
         pending = self.state.pending
         if pending is not None:
             decision = self._pending(pending, text)
@@ -88,12 +108,14 @@ class Understander:
                 return decision
         question = open_question(self.state, self.config)
         asks_yes_no = question is not None and self.config.slots[question.slot].type == "boolean"
-        replaced = self._replaced(text)
+        replaced = self.replaced(text)
         if replaced is not None:
             return replaced
         phrase = match_phrase(text, asks_yes_no=asks_yes_no or pending is not None)
         # "huh" in "uh huh" and 「不对」 to a yes/no question are answers, not rules
         answers = self.typed(text) if question is not None else None
+        if phrase is not None and phrase.kind == "cancel_named" and self._starts_what_runs(text):
+            return Decision(commands=(Command(name="start_flow", flow=state_root(self.state)),))
         if phrase is not None and (answers is None or self._phrase_wins(phrase.kind, question, text)):
             decision = self._phrase(phrase.kind, phrase.what, phrase.is_soft, question)
             if decision is not None:
@@ -107,7 +129,26 @@ class Understander:
             return self._refused_with_value(text, question)
         return self._refused(text, question) if answers is None else None
 
-    def _filled(self) -> list[Slot]:
+    def _starts_what_runs(self, text: str) -> bool:
+        """Whether a text is what starts the running task itself: "cancel the reminder" to a task that cancels one."""
+        flow = self.config.flow(state_root(self.state) or "")
+        return flow is not None and any(is_same_text(text, example) for example in flow.examples)
+
+    def late(self, text: str) -> Decision | None:
+        """Take a correction of a task that has just ended, or that asks nothing just now."""
+        state = self.state
+        task = state.active or correctable(state, self.now)
+        kind = (state.pending or {}).get("kind")
+        if (
+            task is None
+            or task.is_undone
+            or kind not in (None, "resume", "confirm_action", "undo")
+            or open_question(state, self.config) is not None
+        ):
+            return None
+        return late_correction(self, task, text)
+
+    def filled(self) -> list[Slot]:
         """Return the slots of the running task that the user has filled, the newest first."""
         task = self.state.active
         if task is None:
@@ -117,9 +158,9 @@ class Understander:
         filled = [s for s in values if s in mine and self.config.slots[s].filled_by == "user"]
         return [self.config.slots[s] for s in sorted(filled, key=lambda s: values[s].turn, reverse=True)]
 
-    def _replaced(self, text: str) -> Decision | None:
+    def replaced(self, text: str) -> Decision | None:
         """Take "not Paris, Rome" for the slot whose value is Paris."""
-        filled = [s for s in self._filled() if s.type != "boolean"]
+        filled = [s for s in self.filled() if s.type != "boolean"]
         for found in replacements(text) if filled else ():
             for slot in filled:
                 now = self.state.values().get(slot.id)
@@ -128,8 +169,8 @@ class Understander:
                     if is_new and is_same_text(str(now), found.old):
                         return _corrected(slot, free_text(found.new))
                     continue
-                value = self._typed_value(slot, found.new)
-                if value is not None and value != now and self._typed_value(slot, found.old) == now:
+                value = self.typed_value(slot, found.new)
+                if value is not None and value != now and self.typed_value(slot, found.old) == now:
                     return _corrected(slot, value)
         return None
 
@@ -143,20 +184,20 @@ class Understander:
         if named.about:
             return self._correct(named, question, text)
         values = self.state.values()
-        filled = [s for s in self._filled() if s.id != question.slot and s.type != "boolean"]
-        typed = [(s, self._typed_value(s, said)) for s in filled if not s.is_free_text]
-        fits = [(s, v) for s, v in typed if v is not None and v != values.get(s.id) and self._validates(s, v)]
+        filled = [s for s in self.filled() if s.id != question.slot and s.type != "boolean"]
+        typed = [(s, self.typed_value(s, said)) for s in filled if not s.is_free_text]
+        fits = [(s, v) for s, v in typed if v is not None and v != values.get(s.id) and self.validates(s, v)]
         if any(v is not None for _, v in typed):
             return _corrected(*fits[0]) if len(fits) == 1 else None
         free = [s for s in filled if s.is_free_text]
         if len(free) != 1 or not is_name_like(said):
             return None
         value = free_text(bare_value(said))
-        if not value or is_same_text(value, str(values.get(free[0].id))) or not self._validates(free[0], value):
+        if not value or is_same_text(value, str(values.get(free[0].id))) or not self.validates(free[0], value):
             return None
         return _corrected(free[0], value)
 
-    def _validates(self, slot: Slot, value: Any) -> bool:
+    def validates(self, slot: Slot, value: Any) -> bool:
         """Whether the running flow's own check of the slot, if it looks at slots alone, takes the value."""
         task = self.state.active
         flow = self.config.flow(task.root) if task is not None else None
@@ -180,7 +221,7 @@ class Understander:
         mine = self.config.slots_of(task.root)
         typed = [s for s in values if s in mine and self.config.slots[s].filled_by == "user"]
         for slot_id in sorted(typed, key=lambda s: values[s].turn, reverse=True):
-            value = self._typed_value(self.config.slots[slot_id], match["value"])
+            value = self.typed_value(self.config.slots[slot_id], match["value"])
             if value is not None and self.config.slots[slot_id].type != "boolean":
                 return Decision(commands=(Command(name="correct_slots", slots={slot_id: value}),))
         return None
@@ -209,7 +250,7 @@ class Understander:
         if (
             phrase is not None
             and phrase.kind == "cancel"
-            and kind in ("resume", "clarify", "confirm_interrupt", "confirm_action")
+            and kind in ("resume", "clarify", "confirm_interrupt", "confirm_action", "undo")
         ):
             return Decision(answer="no")
         return None
@@ -271,6 +312,15 @@ class Understander:
 
     # --- corrections ------------------------------------------------------------------------------------
 
+    def correct(self, correction: Correction, text: str) -> Decision | None:
+        """Take a correction while nothing is asked."""
+        return self._correct(correction, None, text)
+
+    def correct_named(self, text: str) -> Decision | None:
+        """Take "the time is ten" for a correction of the slot that is named."""
+        named = self._with_named_slot(Correction(about="", value=text))
+        return self._correct(named, None, text) if named.about else None
+
     def _correct(self, correction: Correction, question: CollectStep | None, text: str) -> Decision | None:
         task = self.state.active
         if task is None:
@@ -321,7 +371,7 @@ class Understander:
         newest_turn = values[newest[0]].turn
         if not value:
             return newest[0]
-        if question is not None and self._typed_value(self.config.slots[question.slot], value) is not None:
+        if question is not None and self.typed_value(self.config.slots[question.slot], value) is not None:
             return None
         for slot_id in newest:
             slot = self.config.slots[slot_id]
@@ -332,7 +382,7 @@ class Understander:
                     question is None or not self.config.slots[question.slot].is_free_text
                 ):
                     return slot_id
-            elif self._typed_value(slot, value) is not None:
+            elif self.typed_value(slot, value) is not None:
                 return slot_id
         return None
 
@@ -341,18 +391,39 @@ class Understander:
         said = str(self.state.values().get(text_slot))
         typed = [self.config.slots[s] for s in filled if not self.config.slots[s].is_free_text]
         return any(
-            self._typed_value(slot, value) is not None and extract(slot, said, now=self.now) is None for slot in typed
+            self.typed_value(slot, value) is not None and extract(slot, said, now=self.now) is None for slot in typed
         )
 
-    def _typed_value(self, slot: Slot, text: str) -> Any:
+    def typed_value(self, slot: Slot, text: str) -> Any:
+        """Return the value a correction that is nothing but a value gives a typed slot; None for none."""
         if slot.is_free_text:
             return None
+        value = self._amended(slot, text)
+        if value is not None:
+            return value
         found = extract(slot, text, now=self.now, language=self.language)
         return found.value if found is not None and found.is_strict else None
+
+    def holds_value(self, slot: Slot, text: str) -> bool:
+        """Whether a value of a typed slot is anywhere in a text."""
+        kinds = ("date", "time", "duration") if slot.type == "datetime" else ()
+        return any(
+            extract(s, text, now=self.now, language=self.language) is not None
+            for s in (slot, *(replace(slot, type=kind) for kind in kinds))
+        )
+
+    def _amended(self, slot: Slot, text: str) -> Any:
+        """Return what the words make of the value before; a number alone is no length where another slot counts."""
+        if slot.type == "duration" and any(s.type in ("integer", "number") for s in self.filled()):
+            return None
+        return amended(slot, text, self.state.values().get(slot.id), now=self.now)
 
     def _value_for(self, slot: Slot, text: str) -> Any:
         if slot.is_free_text:
             return free_text(text)
+        value = self._amended(slot, text)
+        if value is not None:
+            return value
         found = extract(slot, text, now=self.now, language=self.language)
         if found is not None:
             return found.value
@@ -410,26 +481,13 @@ class Understander:
         pending = self.state.pending
         if pending is not None and self._pending(pending, text) is not None:
             return True
-        return self.typed(text) is not None
+        return self.typed(text) is not None or self.late(text) is not None
+
+
+def state_root(state: State) -> str | None:
+    """Return the flow of the running task."""
+    return state.active.root if state.active is not None else None
 
 
 def _corrected(slot: Slot, value: Any) -> Decision:
     return Decision(commands=(Command(name="correct_slots", slots={slot.id: value}),))
-
-
-def names_choice(slot: Slot, text: str) -> bool:
-    """Whether the text is the very name of a choice."""
-    said = _bare(text)
-    return any(said == _bare(str(name)) for choice in slot.choices for name in (choice.value, *choice.names))
-
-
-def _bare(text: str) -> str:
-    return re.sub(r"[\W_]+", "", text.casefold())
-
-
-def free_text(text: str) -> str:
-    """Return a sentence as a value: without spaces around it and without its full stop."""
-    value = text.strip()
-    if CJK.search(value):
-        return value.rstrip("。.").strip()
-    return re.sub(r"(?<!\.)\.$", "", value).strip()

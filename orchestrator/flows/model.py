@@ -35,7 +35,7 @@ CONTEXT_FIELDS: Mapping[str, frozenset[str]] = {
         "system_internal_error": "part recoverable",
         "system_resume_offer": "paused",
         "system_confirm_interrupt": "running_flow_id running_flow_name started_flow_id started_flow_name",
-        "system_confirm_again": "done slot_name slot_label",
+        "system_confirm_again": "done slot_name slot_label replaces",
         "system_confirm_action": "action question",
     }.items()
 }

@@ -40,15 +40,17 @@ class Acting:
         args = self._ex.args_of(step, names)
         if self._was_done_otherwise(task, args):
             task.runs[place] = 1
-            task.rerun[place] = "ask"
+            # the user went on talking, so what was done is not what was said: where it can be, it is replaced
+            task.rerun[place] = "again" if self._can_undo(task, step) else "ask"
         allowed = task.rerun.get(place)
         if allowed == "no":
             task.rerun.pop(place, None)
             self._ex.host.emit(FlowActionRan(name=step.action, outcome="skipped"))
+            self._restore(task, step)
             declined = place not in task.done and step.on_error is not None
             await self._ex.move(task, step, step.on_error if declined else None)
             return False
-        if allowed != "yes" and self._must_ask(task, step, args, allowed):
+        if allowed not in ("yes", "again") and self._must_ask(task, step, args, allowed):
             return False
         result = await self._ex.host.run_task_action(step, args, f"{task.uid}:{place}:{task.runs.get(place, 0)}")
         if not result.ok:
@@ -57,14 +59,40 @@ class Acting:
         task.runs[place] = task.runs.get(place, 0) + 1
         task.failures.pop(place, None)
         task.rerun.pop(place, None)
+        if allowed == "again" and self._can_undo(task, step):
+            await self._replace(task, step)
         if result.label is not None:
             task.done[place] = result.label
             task.done_args[place] = args
+            task.done_slots[place] = {name: slot.value for name, slot in task.slots.items()}
+            task.done_values[place] = result.value
         self._ex.take_updates(result.slot_updates)
         await self._ex.move(task, step)
         if result.label is not None:
             await self._ex.host.commit_effects()
         return False
+
+    def _can_undo(self, task: Task, step: ActionStep) -> bool:
+        return task.place in task.done_values and self._ex.host.can_undo(step.action)
+
+    async def _replace(self, task: Task, step: ActionStep) -> None:
+        """Take back what the step did before: it has just been done anew."""
+        place = task.place
+        args, value = task.done_args.get(place, {}), task.done_values.pop(place)
+        key = f"{task.uid}:{place}:{task.runs.get(place, 0)}:undo"
+        if not await self._ex.host.undo_task_action(step, args, value, key):
+            await self._ex.host.say_sentence("not_undone", name=task.done.get(place, step.action))
+
+    def _restore(self, task: Task, step: ActionStep) -> None:
+        """Give the slots a step reads the values it was done with, where what was done stands in place of them."""
+        given = task.done_slots.get(task.place)
+        stands = task.ended_at is not None or self._can_undo(task, step)
+        if not stands or not isinstance(given, Mapping):
+            return
+        read = {r.field for r in step.reads() if r.namespace == "slots"}
+        for slot_id in read & task.slots.keys() & given.keys():
+            if task.slots[slot_id].value != given[slot_id]:
+                self._ex.write(slot_id, given[slot_id], "said")
 
     def _was_done_otherwise(self, task: Task, args: Mapping[str, Any]) -> bool:
         """Whether a turn that was undone, because the user went on talking, did this with other arguments."""
@@ -76,9 +104,14 @@ class Acting:
         """Ask before an action runs again after a correction, or before one that wants a yes."""
         place = task.place
         if allowed == "ask":
-            context = {"done": task.done.get(place, step.action), "slot_name": None, "slot_label": None}
+            context = {
+                "done": task.done.get(place, step.action),
+                "slot_name": None,
+                "slot_label": None,
+                "replaces": self._can_undo(task, step),
+            }
             if self._ex.enter_system("system_confirm_again", context):
-                self._ex.state.pending = {"kind": "confirm_action", "place": place}
+                self._ex.state.pending = {"kind": "confirm_action", "place": place, "is_again": True}
                 return True
             return False
         question = self._ex.host.confirmation_for(step.action, args)

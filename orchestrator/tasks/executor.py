@@ -16,6 +16,7 @@ from orchestrator.tasks.processor import (
     Setting,
     SlotChange,
     current_step,
+    finish,
     name_of,
     new_task,
     put_slot,
@@ -225,6 +226,7 @@ class Executor:
             task.completed_once = True
             task.step = flow.on_complete_step
             return
+        finish(self.state, task, self.setting.now)
         self.state.active = None
         self.offer_due = True
         following = (

@@ -39,6 +39,14 @@ class ExecutorHost(Protocol):
         """Run an action."""
         ...
 
+    def can_undo(self, action: str) -> bool:
+        """Whether what an action did can be taken back."""
+        ...
+
+    async def undo_task_action(self, step: ActionStep, args: Mapping[str, Any], value: Any, key: str) -> bool:
+        """Take back what a step's action did with `args`, when it returned `value`; False when that failed."""
+        ...
+
     def confirmation_for(self, action: str, args: Mapping[str, Any]) -> str | None:
         """Return the question to ask before an action, None when it needs none."""
         ...

@@ -10,7 +10,16 @@ from typing import Any
 from orchestrator.flows.model import CollectStep, Flow, FlowConfig, Step
 from orchestrator.flows.slot_values import shown
 from orchestrator.tasks.commands import Command, Dropped
-from orchestrator.tasks.state import MAX_PAUSED, PAUSED_HOURS, SlotValue, State, SystemRun, Task
+from orchestrator.tasks.state import (
+    FINISHED_S,
+    FINISHED_TURNS,
+    MAX_PAUSED,
+    PAUSED_HOURS,
+    SlotValue,
+    State,
+    SystemRun,
+    Task,
+)
 
 MAX_TRAIL = 200
 
@@ -67,19 +76,40 @@ def name_of(setting: Setting, flow_id: str) -> str:
 
 
 def expire(state: State, now: datetime) -> list[str]:
-    """Forget tasks that were paused too long ago; returns their flows."""
+    """Forget tasks that were paused or finished too long ago; returns the flows of the paused ones."""
     kept: list[Task] = []
     gone: list[Task] = []
     for task in state.paused:
-        try:
-            paused_at = datetime.fromisoformat(task.paused_at) if task.paused_at else now
-            if (paused_at.tzinfo is None) != (now.tzinfo is None):
-                paused_at = paused_at.replace(tzinfo=now.tzinfo)
-        except ValueError:
-            paused_at = now
-        (gone if now - paused_at > timedelta(hours=PAUSED_HOURS) else kept).append(task)
+        (gone if _age(task.paused_at, now) > timedelta(hours=PAUSED_HOURS) else kept).append(task)
     state.paused = kept
+    state.finished = correctable(state, now)
     return [t.root for t in gone]
+
+
+def correctable(state: State, now: datetime) -> Task | None:
+    """Return the task that ended last as long as it can be corrected."""
+    over = state.finished
+    if over is None or state.turn - over.ended_turn > FINISHED_TURNS:
+        return None
+    return over if _age(over.ended_at, now) <= timedelta(seconds=FINISHED_S) else None
+
+
+def _age(moment: str | None, now: datetime) -> timedelta:
+    try:
+        then = datetime.fromisoformat(moment) if moment else now
+        if (then.tzinfo is None) != (now.tzinfo is None):
+            then = then.replace(tzinfo=now.tzinfo)
+    except ValueError:
+        then = now
+    return now - then
+
+
+def finish(state: State, task: Task, now: datetime) -> None:
+    """Keep a task that has ended for corrections; one without a word of the user leaves the one before it."""
+    if any(slot.by != "default" and slot.by != "action" for slot in task.slots.values()):
+        task.ended_at = now.isoformat()
+        task.ended_turn = state.turn
+        state.finished = task
 
 
 def apply(state: State, commands: tuple[Command, ...], setting: Setting) -> Applied:
@@ -298,7 +328,19 @@ class _Processor:
         if task is not None and value is not None:
             task.silences = 0
 
+    def _reopen(self, command: Command) -> None:
+        """Take up the task that ended last where the correction is about it."""
+        state, task = self.state, self.state.finished
+        if state.active is None and task is not None and any(s in task.slots for s in command.slots):
+            state.active, state.finished = task, None
+            task.is_undone = False
+            task.open = task.answered = False
+            self.end_system_flow()
+
     def _correct_slots(self, command: Command) -> None:
+        self._reopen(command)
+        if (self.state.pending or {}).get("kind") == "confirm_action":
+            self.end_system_flow()
         task = self.state.active
         good: dict[str, Any] = {}
         for slot_id, value in command.slots.items():
@@ -379,6 +421,17 @@ def new_task(state: State, flow: Flow, setting: Setting) -> Task:
         slot = setting.config.slots[slot_id]
         if not slot.persist and slot_id in state.slots:
             task.slots[slot_id] = state.slots.pop(slot_id)
+    before = state.finished
+    if before is not None and before.is_undone and before.root == flow.id and before.ended_turn == state.turn:
+        # the user went on talking, and the turn is done over: what it did before is known to it
+        for known, of_before in (
+            (task.done, before.done),
+            (task.done_args, before.done_args),
+            (task.done_slots, before.done_slots),
+            (task.done_values, before.done_values),
+        ):
+            known.update(of_before)
+        state.finished = None
     carried = state.carried.pop(flow.id, {})
     for slot_id, value in carried.items():
         task.slots.setdefault(

@@ -30,21 +30,53 @@ def _said_now(slots: dict[str, SlotValue], turn: int) -> dict[str, SlotValue]:
     return {name: slot for name, slot in slots.items() if slot.turn == turn and slot.by == "said"}
 
 
-def keep_what_was_said(base: State, work: State) -> State:
-    """Return `base` with what must survive a turn that is undone: slots the user said, effects that took place."""
+def keep_what_was_said(base: State, work: State, *, at: str, is_undone: bool) -> State:
+    """Return `base` with what must survive a turn that is undone: slots the user said, effects that took place.
+
+    `is_undone`: it will be done over with more words; else the program may stop here. `at` is the time of the turn.
+    """
     kept = base.copy()
     kept.slots.update(_said_now(work.slots, work.turn))
     before = _tasks(kept)
+    ended = kept.finished
     for uid, task in _tasks(work).items():
         said = _said_now(task.slots, work.turn)
         if uid in before:
             before[uid].slots.update(said)
-            before[uid].done.update(task.done)
-            before[uid].done_args.update(task.done_args)
-        elif said:
-            kept.carried.setdefault(task.root, {}).update({name: slot.value for name, slot in said.items()})
+            _note_done(before[uid], task)
+        elif ended is not None and uid == ended.uid:
+            ended.slots.update({} if is_undone else said)
+            _note_done(ended, task)
+        else:
+            if said:
+                kept.carried.setdefault(task.root, {}).update({name: slot.value for name, slot in said.items()})
+            if task.done:
+                _keep_done(kept, task, work.turn, at, is_undone)
+    over = work.finished
+    if over is not None and over.done:
+        if over.uid in before:
+            _note_done(before[over.uid], over)
+        elif ended is not None and over.uid == ended.uid:
+            _note_done(ended, over)
+        else:
+            _keep_done(kept, over, work.turn, at, is_undone)
     kept.focus, kept.focus_turn = work.focus, work.focus_turn
     return kept
+
+
+def _note_done(kept: Task, task: Task) -> None:
+    kept.done.update(task.done)
+    kept.done_args.update(task.done_args)
+    kept.done_slots.update(task.done_slots)
+    kept.done_values.update(task.done_values)
+
+
+def _keep_done(kept: State, task: Task, turn: int, at: str, is_undone: bool) -> None:
+    """Keep what a task did that began in this turn: it can be corrected, and is known if the turn is done over."""
+    lone = State(finished=task).copy().finished
+    if lone is not None:
+        lone.is_undone, lone.ended_turn, lone.ended_at = is_undone, turn, at
+        kept.finished = lone
 
 
 def fold_cut(work: State, messages: Sequence[Spoken], sounded: frozenset[str], opened: bool) -> None:

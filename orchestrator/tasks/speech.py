@@ -31,4 +31,5 @@ class RunResult:
     ok: bool
     slot_updates: Mapping[str, Any]
     label: str | None = None
+    value: Any = None
     error: str | None = None

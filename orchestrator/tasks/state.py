@@ -10,6 +10,9 @@ VERSION = 1
 MAX_PAUSED = 5
 PAUSED_HOURS = 24
 FOCUS_TURNS = 10
+FINISHED_TURNS = 3
+FINISHED_S = 120.0
+"""How long a finished task can be corrected: for so many turns of the user, and not longer than this."""
 
 PROVENANCES = ("said", "inferred", "focused", "action", "default")
 
@@ -34,8 +37,10 @@ class Task:
     flow that was started. `open`: the question at the step was asked. `answered`: it was answered since it was asked.
     `trail` lists the steps visited, each once: [flow, step, stack]. `runs` counts successful runs of an action
     step, `done` names the side effects that took place, `done_args` has what they were given. `rerun` says for a
-    step whether it may run (again): ask, yes, no. `names` is the flow's name by language when it began, for the case
-    that the flow is gone when it is needed.
+    step whether it may run (again): ask, yes, again (in place of what it did), no. `done_slots` and `done_values` are
+    the slots a side effect was given and what its action returned, for taking it back. `names` is the flow's name by
+    language when it began, for the case that the flow is gone when it is needed. `ended_at` and `ended_turn` say when
+    it was finished; `is_undone`: in a turn that was taken back, because the user went on talking.
     """
 
     uid: str
@@ -55,9 +60,14 @@ class Task:
     failures: dict[str, int] = field(default_factory=dict)
     rerun: dict[str, str] = field(default_factory=dict)
     done_args: dict[str, Any] = field(default_factory=dict)
+    done_slots: dict[str, Any] = field(default_factory=dict)
+    done_values: dict[str, Any] = field(default_factory=dict)
     completed_once: bool = False
     paused_at: str | None = None
     names: dict[str, str] = field(default_factory=dict)
+    ended_at: str | None = None
+    ended_turn: int = 0
+    is_undone: bool = False
 
     @property
     def place(self) -> str:
@@ -82,6 +92,7 @@ class State:
 
     `pending` is a question of the engine itself (resume offer, clarify, confirmation): `{"kind": …, …}`. `carried` are
     slot values said for a flow whose start was undone (`joined`). `untold` are texts about side effects nobody heard.
+    `finished` is the task that ended last and can still be corrected.
     """
 
     version: int = VERSION
@@ -100,6 +111,7 @@ class State:
     language: str | None = None
     carried: dict[str, dict[str, Any]] = field(default_factory=dict)
     untold: list[str] = field(default_factory=list)
+    finished: Task | None = None
 
     def copy(self) -> State:
         """Return an independent copy."""
@@ -189,7 +201,8 @@ def state_from_json(data: Mapping[str, Any]) -> State:
         return State()
     try:
         state: State = _build(
-            State, data, active=_task(data.get("active")), slots=_slots(data.get("slots")),
+            State, data, active=_task(data.get("active")), finished=_task(data.get("finished")),
+            slots=_slots(data.get("slots")),
             paused=[t for t in map(_task, data.get("paused") or ()) if t is not None],
             system=_system(data.get("system")),
             queue=[r for r in map(_system, data.get("queue") or ()) if r is not None],

@@ -146,7 +146,6 @@ class Conversation:
         self.unheard = ""
         outcome.replies.append(spoken)
         outcome.heard = spoken
-        self.last_answer = spoken
         self.host.history += [HistoryEntry(role="user", text=text), HistoryEntry(role="assistant", text=spoken)]
         return True
 

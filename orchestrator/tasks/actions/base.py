@@ -41,18 +41,24 @@ class Action(ABC):
     """Something a flow can do. Custom ones are constructed without arguments.
 
     `effect`: `write` runs at most once per idempotency key, also over a crash; `read` and `none` run freely.
-    `needs_confirmation`: the user is asked first.
+    `needs_confirmation`: the user is asked first. `can_undo`: `undo` takes back what a run did, so that a corrected
+    run replaces the one before it.
     """
 
     name: ClassVar[str] = ""
     effect: ClassVar[str] = "write"
     needs_confirmation: ClassVar[bool] = False
-
     arguments: ClassVar[tuple[str, ...]] = ()
     """Names that `args` may hold, for editors to offer; nothing is checked by them."""
+    can_undo: ClassVar[bool] = False
+
     @abstractmethod
     async def run(self, context: ActionContext, args: Mapping[str, Any]) -> ActionResult:
         """Do it. Whatever this raises makes the step fail."""
+
+    async def undo(self, context: ActionContext, args: Mapping[str, Any], value: Any) -> None:
+        """Take back a run with `args` that gave `value`; what is gone already is no failure. Raises where it fails."""
+        raise NotImplementedError
 
     def label(self, args: Mapping[str, Any], language: str | None) -> str:
         """Return what was done, for people: used when a correction comes after it."""

@@ -37,12 +37,18 @@ class SetReminder(Action):
 
     name = "action_set_reminder"
     arguments = ("text", "at", "in_s", "date", "time")
+    can_undo = True
 
     async def run(self, context: ActionContext, args: Mapping[str, Any]) -> ActionResult:
         """Add it to the reminders; the value is its id."""
         due = due_time(args, context.now)
         reminder = await context.turn.reminders.add(text=str(args.get("text") or ""), due=due)
         return ActionResult(value={"id": reminder.id, "due": due.isoformat(timespec="seconds")})
+
+    async def undo(self, context: ActionContext, args: Mapping[str, Any], value: Any) -> None:
+        """Cancel it; one that has fired is gone already."""
+        if isinstance(value, Mapping) and value.get("id"):
+            await context.turn.reminders.cancel(str(value["id"]))
 
     def label(self, args: Mapping[str, Any], language: str | None) -> str:
         """Name the reminder."""

@@ -21,6 +21,8 @@ _SMALL_WORDS = frozenset(
     ("a an the my me i of to for in on at about and or that this it one please reminder reminders timer").split()  # noqa: SIM905
 )
 _SMALL_ZH = re.compile(r"提醒|闹钟|那个|这个|一下|[的了我把请要给你]")
+_TIMER = re.compile(r"^\d.* (?:is|are) over$|^\d.*到了$")
+"""What the flow `set_timer` has a timer say."""
 _CJK = re.compile(r"[\u3400-\u9fff]")
 
 
@@ -56,6 +58,8 @@ def choose(reminders: Sequence[Reminder], *, text: str, at: datetime | None) -> 
 class CancelReminder(Action):
     """Cancel a waiting reminder: by `id`, by words of its `text`, by its time `at`; all of them with `all`.
 
+    With `timers` only timers count.
+
     With several that fit nothing is cancelled and the user is told which ones wait. The value is
     `{"cancelled": [ids], "waiting": [{"id", "text"}]}`.
     """
@@ -66,6 +70,12 @@ class CancelReminder(Action):
     async def run(self, context: ActionContext, args: Mapping[str, Any]) -> ActionResult:
         """Cancel what is meant, and say so."""
         waiting = list(await context.turn.reminders.list())
+        if args.get("timers"):
+            waiting = [r for r in waiting if _TIMER.search(r.text)]
+            if not waiting:
+                return self._result(
+                    context, [], [], _say(context, "There is no timer running.", "没有正在走的计时器。")
+                )
         if not waiting:
             return self._result(context, [], [], _say(context, "There are no reminders.", "没有待办的提醒。"))
         meant = self._meant(context, args, waiting)

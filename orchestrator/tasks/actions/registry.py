@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from orchestrator.contracts.dialogue import EffectUncertain
@@ -65,6 +65,23 @@ async def run_action(
     async def effect() -> dict[str, Any]:
         return _pack(await action.run(context, args))
 
+    return await _within_time(action, context, args, effect)
+
+
+async def undo_action(action: Action, context: ActionContext, args: Mapping[str, Any], value: Any) -> ActionOutcome:
+    """Take back what an action did; like running it, at most once per key and never an exception."""
+
+    async def effect() -> dict[str, Any]:
+        await action.undo(context, args, value)
+        return {}
+
+    outcome, _ = await _within_time(action, context, args, effect)
+    return outcome
+
+
+async def _within_time(
+    action: Action, context: ActionContext, args: Mapping[str, Any], effect: Callable[[], Awaitable[dict[str, Any]]]
+) -> tuple[ActionOutcome, ActionResult]:
     empty = ActionResult()
     try:
         await context.turn.confirmed()

@@ -59,7 +59,7 @@ _RANGE = re.compile(
 )
 
 
-def _days_of(module: Any, normal: str, now: datetime) -> list[FoundDate]:
+def days_of(module: Any, normal: str, now: datetime) -> list[FoundDate]:
     """Return the days named, without one that was taken back ("tomorrow, I mean Friday")."""
     if _UNKNOWN_DAY.search(normal):
         return []
@@ -75,7 +75,7 @@ def _days_of(module: Any, normal: str, now: datetime) -> list[FoundDate]:
 def dates_in(normal: str, now: datetime, *, chinese: bool) -> Iterator[Hit]:
     """Yield the dates named."""
     module = moments_zh if chinese else moments_en
-    dates = _days_of(module, normal, now)
+    dates = days_of(module, normal, now)
     for found in dates:
         yield Hit(value=found.day.isoformat(), spans=(found.span,))
 
@@ -93,7 +93,7 @@ def times_in(normal: str, now: datetime, *, chinese: bool) -> Iterator[Hit]:
         yield Hit(value=whole.strftime("%H:%M"), spans=(moment.span,))
     if moments:
         return
-    dates = _days_of(module, normal, now)
+    dates = days_of(module, normal, now)
     day = dates[0].day if len(dates) == 1 else None
     for found in _kept(_apart(list(module.find_times(normal)), dates), normal):
         when = resolve_time(found, now, day)
@@ -119,7 +119,7 @@ def datetimes_in(normal: str, now: datetime, *, chinese: bool) -> Iterator[Hit]:
         return
     if _UNKNOWN_DAY.search(normal):
         return
-    dates = _days_of(module, normal, now)
+    dates = days_of(module, normal, now)
     times = _apart(list(module.find_times(normal)), dates)
     same = _THIS_TIME.search(normal) if not times and dates else None
     if same is not None:
@@ -135,6 +135,11 @@ def datetimes_in(normal: str, now: datetime, *, chinese: bool) -> Iterator[Hit]:
     for moment in moments if not times else ():
         # whole days from now, without a clock time: the same time of day
         yield Hit(value=moment.moment.strftime("%Y-%m-%dT%H:%M"), spans=(moment.span,))
+
+
+def times_of(module: Any, normal: str, dates: list[FoundDate]) -> list[FoundTime]:
+    """Return the clock times named beside these days, without one that was taken back."""
+    return _kept(_apart(list(module.find_times(normal)), dates), normal)
 
 
 def _kept(times: list[FoundTime], normal: str) -> list[FoundTime]:

@@ -17,6 +17,7 @@ from orchestrator.contracts.errors import InputError
 from orchestrator.dialogue.brain import FlowBrain
 from orchestrator.dialogue.brain_loading import load_folders
 from orchestrator.speech.words import word_spans
+from orchestrator.store import records
 
 FLOW = """
 slots:
@@ -241,3 +242,93 @@ def test_a_reminder_counted_from_now_is_said_at_its_second(rig: FileRig, languag
     assert rig.until(lambda: any(p["state"] == "due" for p in rig.payloads("notify:state")), 90.0)
     late_s = rig.clock.monotonic_s() - asked_s - length_s
     assert -1.0 < late_s < 0.1, "the fraction of a second in which it was said is dropped, no more"
+
+
+REMIND = {
+    "en": ("remind me to buy milk tomorrow at nine", "no, at ten", "wait, at ten", "yes", 4),
+    "zh": ("明天早上九点提醒我买牛奶", "不对，是十点", "等一下，改成十点", "好的", 5),
+}
+CHANGE = {"en": "Shall I change it", "zh": "要改过来吗"}
+
+
+def waiting(rig: FileRig) -> list[tuple[int, int]]:
+    """Return day and hour of the reminders that wait."""
+    found = rig.database.transact_now(records.waiting_reminders)
+    return [(r.due.day, r.due.hour) for r in found]
+
+
+@pytest.mark.parametrize("over", [False, True])
+@pytest.mark.parametrize("words", [1, 2])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_reminder_that_was_just_set_is_moved_by_voice(rig: FileRig, language: str, words: int, over: bool) -> None:
+    start, *corrections, yes, heard = REMIND[language]
+    rig.type(start)
+    if over:
+        assert rig.until(lambda: len(rig.complete_words) >= heard), "its words are being said"
+    else:
+        rig.finish_everything()
+    assert waiting(rig) == [(2, 9)]
+    before = len(rig.complete_words)
+    rig.say(corrections[words - 1], cut=over)
+    rig.finish_everything()
+    said = plain(" ".join(word_spans(rig.intents[i].text)[n].text for i, n in rig.complete_words[before:]))
+    assert plain(CHANGE[language]) in said
+    assert waiting(rig) == [(2, 9)], "nothing is done without a yes"
+    rig.told(yes)
+    assert waiting(rig) == [(2, 10)], "one reminder, at the new time"
+
+
+@pytest.mark.parametrize("language", ["en"])
+def test_words_before_the_first_sound_join_and_leave_one_reminder(rig: FileRig, language: str) -> None:
+    start, correction, *_ = REMIND[language]
+    rig.type(start)
+    assert rig.until(lambda: bool(waiting(rig)), 5.0)
+    rig.type(correction)
+    rig.finish_everything()
+    assert waiting(rig) == [(2, 10)]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_finished_task_can_be_corrected_after_a_reload_and_a_crash(rig: FileRig, language: str) -> None:
+    start, correction, _, yes, _ = REMIND[language]
+    rig.told(start)
+    rig.write(FLOW + "\n# changed\n")
+    rig.kill()
+    rig.open()
+    assert plain(CHANGE[language]) in plain(rig.told(correction))
+    rig.told(yes)
+    assert waiting(rig) == [(2, 10)]
+
+
+LONG = {
+    "en": ("what is the news", "go on", "say that again", "One two three four five six seven eight nine ten eleven."),
+    "zh": ("有什么消息", "继续", "再说一遍", "从前有座山，山里有座庙，庙里有个老和尚在讲故事。"),
+}
+NEWS = """
+flows:
+  news:
+    name: {en: the news, zh: 消息}
+    examples: [what is the news, 有什么消息]
+    steps:
+      - {id: start, type: start, next: say}
+      - {id: say, type: action, action: action_response, args: {text: {en: "EN", zh: "ZH"}}, next: end}
+      - {id: end, type: end}
+  system_task_started:
+    steps:
+      - {id: start, type: start, next: end}
+      - {id: end, type: end}
+""".replace("EN", LONG["en"][3]).replace("ZH", LONG["zh"][3])
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_say_that_again_after_a_cut_go_on_says_the_whole_answer_as_it_was(rig: FileRig, language: str) -> None:
+    ask, go_on, again, whole = LONG[language]
+    rig.write(NEWS)
+    for words in (ask, go_on):
+        before = len(rig.complete_words)
+        rig.type(words)
+        assert rig.until(lambda before=before: len(rig.complete_words) >= before + 3, 20.0)
+        rig.stop_button()
+        rig.finish_everything()
+    assert plain(rig.told(again)) == plain(whole)
+    assert rig.stored()[-1]["text"] == whole
