@@ -280,20 +280,13 @@ class Recogniser:
         with self._lock:
             return not self._is_running_unwanted and (job.final or not self._finals)
 
-    def _languages(self, job: Recognition) -> tuple[str, ...]:
-        """Return what may have been spoken; for a final just the language that its own partials were in."""
-        with self._lock:
-            known = self._utterances.get(job.utterance_id)
-            language = known.language if known is not None and job.final else None
-            return (language,) if language in self._settings.languages and language else self._settings.languages
-
     def _decode(self, job: Recognition, model: SpeechRecogniser, cost_s: float | None) -> _Outcome | None:
         audio_s = len(job.audio) / SAMPLE_RATE_HZ
         vad_fraction = job.vad_fraction if job.via == "voice" else None
         rule = reject_before(vad_fraction)
         if rule is not None:
             return _empty(rule, audio_s=audio_s, vad_fraction=job.vad_fraction)
-        languages, hotwords = self._languages(job), self._settings.hotwords
+        languages, hotwords = self._settings.languages, self._settings.hotwords
         try:
             if isinstance(model, StoppableRecogniser):
                 result = model.transcribe(
