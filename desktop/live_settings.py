@@ -50,12 +50,11 @@ class EngineDoor:
             case "talk_mode":
                 self._is_hands_free = settings.talk_mode == "hands_free"
                 self._engine.ears.set_hands_free(self._is_hands_free)
-            case "volume" | "speed":
+            case "volume" | "speed" | "pauses":
                 self._engine.speech.adjust(speed=settings.speed, volume=settings.volume)
+                self._engine.speech.set_pauses(Pauses().scaled(settings.pauses))
             case "thinking_cue":
                 self._assembly.use(settings)
-            case "pauses":
-                self._engine.speech.set_pauses(Pauses().scaled(settings.pauses))
             case "voice" | "voice_key_in_keyring" | "unspeakable":
                 self._engine.speech.set_voices(load_voices(settings, self._store))
             case "whisper" | "whisper_partial" | "whisper_key_in_keyring":
