@@ -9,7 +9,6 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
-    QHeaderView,
     QLabel,
     QPushButton,
     QTreeWidget,
@@ -66,6 +65,7 @@ class PackChoice(QDialog):
         self.files.clear()
         self._fill()
         self.open()
+        self._fit()
         self.files.setFocus()
 
     def names(self) -> tuple[str, ...]:
@@ -111,7 +111,12 @@ class PackChoice(QDialog):
             group.setFirstColumnSpanned(True)
             group.setExpanded(True)
         self.files.blockSignals(False)
+        self._fit()
         self._on_item_changed()
+
+    def _fit(self) -> None:
+        """Give the names their room: what the tree asks for leaves out the styled boxes before them."""
+        self.files.setColumnWidth(0, self.files.sizeHintForColumn(0) + 2 * self.files.indentation() + px(2 * GRID_PX))
 
     def _on_item_changed(self) -> None:
         self.take.setEnabled(bool(self.names()))
@@ -135,7 +140,6 @@ class PackChoice(QDialog):
         self.files.setColumnCount(2)
         self.files.setHeaderHidden(True)
         self.files.header().setStretchLastSection(True)
-        self.files.header().setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
         self.take.setDefault(True)
         self.take.setProperty("isPrimary", True)
         row = QHBoxLayout()
