@@ -73,7 +73,11 @@ class User:
         raise AssertionError(f"{name} is not to be seen so: {found}")
 
     def click(self, name: str) -> None:
-        x, y, width, height = self.see(name)["rect"]
+        # What is being laid out still moves: a place counts that is the same twice.
+        place = None
+        while place != (place := self.see(name)["rect"]):
+            time.sleep(0.1)
+        x, y, width, height = place
         self.screen.xdotool("mousemove", str(x + width // 2), str(y + height // 2), "click", "1")
 
     def press(self, *keys: str) -> None:

@@ -50,12 +50,15 @@ class Fixes(QObject):
         """Put a problem's suggestion in its place, unless the text has changed since."""
         panel = self._panel
         buffer, edit = panel.current, panel.view.edit
-        if buffer is None or not buffer.is_editable or not panel.is_checked or problem not in self._mine():
+        if buffer is None or not buffer.is_editable or problem not in self._mine():
             return
         if problem.suggestion is None or problem.end[0] != problem.line:
             return
         cursor = edit.cursor_at((problem.line, problem.col), problem.end)
         old = cursor.selectedText()
+        if not panel.is_checked and old.strip("\"'") not in problem.message:
+            # A check is under way, and what stands here is no longer what was found.
+            return
         is_quoted = len(old) > 1 and old[0] == old[-1] and old[0] in "\"'"
         cursor.insertText(f"{old[0]}{problem.suggestion}{old[0]}" if is_quoted else problem.suggestion)
         edit.setFocus()
