@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 from orchestrator.dialogue.brain_voice import TurnVoice
 
+MAX_OFFERS_AGAIN = 2
+
 
 class TurnDecisions(TurnVoice):
     """Carries out what was understood."""
@@ -31,7 +33,18 @@ class TurnDecisions(TurnVoice):
     async def _after_talk(self) -> None:
         """Something else was talked about; the open question comes again, once."""
         self._state.confusions = 0
+        self._offer_again()
         await self._execute()
+
+    def _offer_again(self) -> None:
+        """Have a paused task offered again behind what was no answer to the offer: twice, then it only waits."""
+        pending = self._state.pending
+        if pending is None or pending.get("kind") != "resume" or self._state.active is not None:
+            return
+        if int(pending.get("times", 0)) < MAX_OFFERS_AGAIN:
+            self._is_offer_due = True
+        else:
+            self._state.pending = None
 
     async def _act(self, decision: Decision) -> None:
         if decision.note:
@@ -263,6 +276,7 @@ class TurnDecisions(TurnVoice):
                 state.pending = {"kind": "stop"}
         else:
             await self.say_sentence("cannot_handle")
+        self._offer_again()
         await self._execute(halted=offers_stop)
 
     async def _talk(self, text: str) -> None:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.contracts.dialogue import LlmUnavailable, TurnContext, TurnHeard, TurnInput
 from orchestrator.contracts.events import FlowStateChanged
-from orchestrator.dialogue.example_patterns import inferred
-from orchestrator.dialogue.phrases import match_phrase
+from orchestrator.dialogue import offers
+from orchestrator.dialogue.example_patterns import Filled, inferred
+from orchestrator.dialogue.phrases import match_phrase, shares_word, what_to_stop
+from orchestrator.dialogue.self_corrections import corrected, splits
 from orchestrator.dialogue.understanding import Decision, Understander, open_question
-from orchestrator.flows.model import CollectStep
+from orchestrator.flows.model import ActionStep, CollectStep
 from orchestrator.flows.texts import language_of
+from orchestrator.tasks.actions.companion import CancelReminder, likeness
 from orchestrator.tasks.commands import Command, parse_commands, parse_plan
 from orchestrator.tasks.extraction.words import is_question
 from orchestrator.tasks.planning import plan_request
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     from orchestrator.dialogue.brain import FlowBrain
 
 from orchestrator.dialogue.brain_decisions import TurnDecisions
+
+SAME_THING = 0.5
+"""How much of what is to be cancelled has to be in a reminder."""
 
 
 class FlowTurn(TurnDecisions):
@@ -136,9 +142,9 @@ class FlowTurn(TurnDecisions):
             self._state.confusions = 0
             await self._act(decision)
             return
-        if self._state.pending is not None and self._state.pending.get("kind") != "confirm_action":
+        if self._state.pending is not None and self._state.pending.get("kind") not in ("confirm_action", "resume"):
             self._state.pending = None
-        decision = understander.typed(text)
+        decision = understander.typed(text) or offers.typed_answer(understander, text)
         if decision is not None:
             await self._act(decision)
             return
@@ -148,17 +154,21 @@ class FlowTurn(TurnDecisions):
         decision = await self._flow_start(understander, text)
         # "not that" is no answer to what was asked, however free the question
         if decision is None and self._user.interrupt_hint != "objection":
-            decision = self._understander().free(text)
+            now_known = self._understander()
+            decision = now_known.free(text) or offers.free_answer(now_known, text)
         if decision is not None:
             await self._act(decision)
             return
         await self._ask_model(text)
 
     async def _flow_start(self, understander: Understander, text: str) -> Decision | None:
-        filled = self._brain.patterns.match(text, self._turn.now)
+        filled = self._filled(understander, text)
         if filled is not None:
             start = Command(name="start_flow", flow=filled.flow)
             return Decision(commands=(start, Command(name="set_slots", slots=filled.slots)))
+        what = what_to_stop(text)
+        if what and not self._is_about_flows(what):
+            return await self._cancel_by_words(what)
         decision = await understander.start(text, await self._brain.flow_matcher())
         flow = self._config.flow(decision.commands[0].flow or "") if decision is not None else None
         if decision is None or flow is None:
@@ -171,6 +181,35 @@ class FlowTurn(TurnDecisions):
             return decision
         extra = Command(name="set_slots", slots=values, provenance="inferred")
         return replace(decision, commands=(*decision.commands, extra))
+
+    def _is_about_flows(self, what: str) -> bool:
+        """Whether what is to be cancelled is named in anything people say to the flows that there are."""
+        flows = self._config.user_flows().values()
+        return any(
+            shares_word(what, (*flow.examples, *flow.name.all_raw(), flow.id.replace("_", " "))) for flow in flows
+        )
+
+    async def _cancel_by_words(self, what: str) -> Decision | None:
+        """Cancel the reminder that has the named thing in it: "cancel the meeting" with one about a meeting."""
+        if not any(likeness(what, r.text) >= SAME_THING for r in await self._turn.reminders.list()):
+            return None
+        for flow in self._config.user_flows().values():
+            asked = [s.slot for s in flow.steps.values() if isinstance(s, CollectStep)]
+            cancels = any(isinstance(s, ActionStep) and s.action == CancelReminder.name for s in flow.steps.values())
+            if cancels and len(asked) == 1 and self._config.slots[asked[0]].is_free_text:
+                start = Command(name="start_flow", flow=flow.id)
+                return Decision(commands=(start, Command(name="set_slots", slots={asked[0]: what})))
+        return None
+
+    def _filled(self, understander: Understander, text: str) -> Filled | None:
+        """Fit an example with places, perhaps to what stands before a correction of it."""
+        patterns, now = self._brain.patterns, self._turn.now
+        for split in splits(text):
+            first = patterns.match(split.head, now)
+            meant = corrected(understander, first.flow, first.slots, split) if first is not None else None
+            if first is not None and meant:
+                return replace(first, slots=meant)
+        return patterns.match(text, now)
 
     async def _silence(self) -> None:
         question = open_question(self._state, self._config)
@@ -207,6 +246,10 @@ class FlowTurn(TurnDecisions):
                 await self._after_talk()
                 return
         elif await self._rails.decide(text):
+            await self._after_talk()
+            return
+        if not llm.is_configured and what_to_stop(text):
+            await self.say_sentence("nothing_like_that")
             await self._after_talk()
             return
         if question is not None and (not llm.is_configured or (not llm.can_plan and _is_failed_answer(text))):

@@ -16,9 +16,10 @@ from orchestrator.tasks.extraction.words import CJK
 
 MAX_CHARS = 160
 _LEAD = re.compile(
-    r"^(?:(?:please|hey|ok|okay|um|uh|so|well|can you|could you|would you|will you|i want you to|i'd like you to)"
+    r"^(?:(?:please|hey|ok|okay|um|uh|so|well|no|nope|oh|wait|sorry|actually"
+    r"|can you|could you|would you|will you|i want you to|i'd like you to)"
     r"[,\s]+)*"
-    r"(?:(?:嗯|呃|那|请|麻烦你?|帮我|你|给我|能不能|可以)[，,\s]*)*",
+    r"(?:(?:嗯|呃|那|不对|不是|不(?=[，,])|等等|请|麻烦你?|帮我|你|给我|能不能|可以)[，,\s]*)*",
     re.IGNORECASE,
 )
 _TAIL = re.compile(r"(?:[\s,，.。!！?？]|\bplease\b|\bthanks\b|谢谢|吧|好吗|可以吗|行吗)+$", re.IGNORECASE)

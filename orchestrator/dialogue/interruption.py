@@ -134,6 +134,9 @@ def decide(text: str, *, rejected: bool, situation: Situation, book: PhraseBook)
     if situation.is_faint and situation.has_answer and stop is None:
         return Decision(verdict=stay, because="nothing")
     if stop is not None and stop.kind == "objection":
+        if situation.has_answer and not situation.sounded and not situation.is_protected and tokens_of(stop.rest):
+            # nothing was said yet that it could object to: the user corrects his own words
+            return Decision(verdict=end, because="words", input_text=text, is_joined=True)
         return Decision(verdict=end, because="words", input_text=text, hint="objection")
     if stop is not None and not situation.is_answer:
         rest = stop.rest

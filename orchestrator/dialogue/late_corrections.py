@@ -11,11 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.dialogue.phrase_book import normalise
 from orchestrator.dialogue.phrases import match_correction
 from orchestrator.dialogue.replacement import bare_value, is_name_like, is_same_text, replacements
 from orchestrator.flows.model import CollectStep, Slot
+from orchestrator.flows.texts import PLACEHOLDER
 from orchestrator.tasks.commands import Command
 from orchestrator.tasks.extraction.words import CJK, is_question
 from orchestrator.tasks.state import Task
@@ -51,7 +54,7 @@ _TAIL_ZH = re.compile(
 
 _STRONG = re.compile(
     rf"^(?:(?:{_SOUND_EN}|no|nope|wait|sorry|actually|oops)\b[\s,.;:!–—-]*)*"
-    r"(?:i meant(?: to say)?|i said|i should have said|i wanted to say|make (?:it|that)|correction|change (?:it|that) to)[\s,:]+(?:to )?(?P<en>\S.*)$"
+    r"(?:i meant?(?: to say)?|i said|i should have said|i wanted to say|make (?:it|that)|correction|change (?:it|that) to)[\s,:]+(?:to )?(?P<en>\S.*)$"
     rf"|^(?:(?:{_SOUND_ZH}|不对|不是的?|不|等等|不好意思|对不起|抱歉)[，,。.！!、\s]*)*"
     r"(?:我?(?:说|弄|搞)错了|我的意思是|我意思是|我是想说|我是说|我说的是|应该是|更正|改成|改为|换成)[，,：:\s]*(?:是)?(?P<zh>\S.*)$"
     r"|^(?:哦|啊|嗯)*(?:不对|不是|不不?)[，,。.！!\s]*是(?P<zh2>\S.*)$",
@@ -69,6 +72,33 @@ _HOLDS = re.compile(
 _REFUSES = re.compile(r"(?:no|nope|不是的?|不对|不)[,，.。:：\s]+(?P<value>\S.{0,80})$", re.IGNORECASE)
 _TALK = re.compile(r"(?:you|that|it|this|thanks?|we|how|what|why|i|there|nothing)\b|[你您这那谢它我]", re.IGNORECASE)
 _NUMBER_LIKE = re.compile(r"[A-Za-z]{0,3}[-#]?\d[\d\s-]*[A-Za-z]?")
+
+
+_I_MEAN = re.compile(r"(?:\W*\b(?:no|nope|oh|well|sorry|wait|actually)\b)*\W*i mean\b", re.IGNORECASE)
+"""Said by people who only talk on, too."""
+_NAMED = re.compile(
+    r"(?P<before>.*\b(?:called|named|name is|lives? in|is|are) )(?P<name>[\w'-]+(?: [\w'-]+)?)[.!]?"
+    r"|(?P<before_zh>.*(?:叫做?|名字是|姓|住在|是))(?P<name_zh>[^，,。！!]{1,6})[。！!]?",
+    re.IGNORECASE,
+)
+
+
+def _in_place(old: str, said: str) -> str | None:
+    """Put a name in the place of the one at the end: "Ella" into "my sister is called Anna"; None where none is."""
+    said = said.strip(" .。!！")
+    match = _NAMED.fullmatch(old.strip())
+    if match is None or not is_name_like(said) or _NAMED.fullmatch(said) is not None:
+        return None
+    if bool(CJK.search(said)) != (match["name_zh"] is not None) or len(said.split()) > 2 or len(said) > 20:
+        return None
+    return f"{match['before'] or match['before_zh']}{said}"
+
+
+def _is_like(old: str, new: str) -> bool:
+    """Whether a sentence says what the old one said, but for some of it: half of the words in their order."""
+    was, now = (normalise(t).split() for t in (old, new))
+    same = sum(b.size for b in SequenceMatcher(a=was, b=now, autojunk=False).get_matching_blocks())
+    return len(now) >= 3 and same >= max(len(was), len(now)) / 2
 
 
 def late_correction(understander: Understander, task: Task, text: str) -> Decision | None:
@@ -109,6 +139,9 @@ class _Late:
             return None
         if value and (is_marked or self._cut_in or _SHIFTS.search(value)) and not _TALK.match(value):
             found = self._typed(value) or self._known.correct_named(value)
+            # "remind me at five to say sorry" is no correction by its last word
+            if found is None and is_marked and not text.startswith(value):
+                found = self._said_again(value)
             if found is not None:
                 return found
         correction = match_correction(text)
@@ -141,6 +174,25 @@ class _Late:
             return self._set(slot, found) if self._known.validates(slot, found) else None
         return None
 
+    def _said_again(self, value: str) -> Decision | None:
+        """Take what starts the flow with a value and without a subject: "no, remind me at ten"."""
+        flow = self._known.config.flow(self._task.root)
+        parts = {p.strip() for e in (flow.examples if flow is not None else ()) for p in PLACEHOLDER.split(e)[::2]}
+        folded = value.casefold()
+        for words in sorted((p.casefold() for p in parts if len(p) > 1), key=len, reverse=True):
+            tight = bool(CJK.search(words))
+            for is_first in (True, False):
+                if not (folded.startswith(words) if is_first else folded.endswith(words)):
+                    continue
+                rest = value[len(words) :] if is_first else value[: -len(words)]
+                if re.search(r"\bto\b", rest):
+                    continue
+                if rest.strip() and (tight or not (rest[:1] if is_first else rest[-1:]).isalnum()):
+                    found = self._typed(rest.strip(" ,，.。!！"))
+                    if found is not None:
+                        return found
+        return None
+
     def _asked_again(self) -> Decision | None:
         """Ask again what was asked last, if the words follow at once: what else could be wrong?"""
         slot = self._filled[0]
@@ -165,12 +217,21 @@ class _Late:
             return (
                 self._set(like[0], said) if len(like) == 1 and not is_same_text(said, str(values[like[0].id])) else None
             )
-        if strong is None or _TALK.match(said) or is_question(said) or self._is_typed_somehow(said):
+        if is_question(said) or self._is_typed_somehow(said):
             return None
         slot = free[0]
-        if is_same_text(said, str(values.get(slot.id))) or not self._known.validates(slot, said):
+        old = str(values.get(slot.id))
+        new = _in_place(old, said) if strong is not None or refuses is not None else None
+        if new is None:
+            is_like = _is_like(old, said)
+            if strong is None or (_TALK.match(said) and not is_like):
+                return None
+            if _I_MEAN.match(text) and not (is_like or is_name_like(said)):
+                return None
+            new = said
+        if is_same_text(new, old) or not self._known.validates(slot, new):
             return None
-        return self._set(slot, said.rstrip(" .。"))
+        return self._set(slot, new.rstrip(" .。"))
 
     def _is_typed_somehow(self, said: str) -> bool:
         return any(self._known.holds_value(slot, said) for slot in self._filled if not slot.is_free_text)

@@ -250,6 +250,44 @@ def _trimmed(what: str, chinese: bool) -> str:
     return re.sub(r"^(?:the|my|that|this|our) | (?:task|flow|please|thing|again)$", "", what.strip())
 
 
+_STOP_EN = re.compile(
+    r"^(?:(?:cancel|delete|call off|(?:turn|switch|shut) off|(?:do not|dont|stop) play(?:ing)?)(?: (?:the|that|my|this|our|a|an))*"
+    r"|(?:stop|end|pause|mute|turn|switch|shut) (?:the|that|my|this|our)) (?P<what>.+?)(?: off)?$"
+)
+_STOP_ZH = re.compile(
+    r"^(?:取消|停止|停掉|停下|关掉|关闭|关了|删掉|删除|暂停|(?:不要|别)再?(?=[放播]))(?:播放|放|播)?(?:掉|这个|那个|我的|了)*(?P<what>[^了]{2,}?)了?$"
+    r"|^(?:把|将)(?P<thing>.+?)(?:给|都)?(?:取消|停|关|删)(?:掉|了)*$"
+)
+
+
+def what_to_stop(text: str) -> str:
+    """Return what the user wants cancelled or stopped, in his words; "" where a text wants nothing of the kind."""
+    chinese = bool(CJK.search(text))
+    if len(text) > MAX_PHRASE_CHARS:
+        return ""
+    for form in _forms_zh(text) if chinese else _forms_en(text):
+        match = (_STOP_ZH if chinese else _STOP_EN).match(form)
+        what = next((g for g in match.groups() if g), "") if match is not None else ""
+        if what and not names_any_task(what):
+            return what
+    return ""
+
+
+def shares_word(what: str, texts: Iterable[str]) -> bool:
+    """Whether one of the texts is about what the words name: a word (its stem), or two Chinese signs in a row."""
+    if CJK.search(what):
+        pairs = {what[i : i + 2] for i in range(len(what) - 1)}
+        return any(pair in text for text in texts for pair in pairs)
+    said = {word[:5] for word in fold_en(what).split()} - _NO_THINGS
+    return any(said & {word[:5] for word in fold_en(text).split()} for text in texts)
+
+
+_NO_THINGS = frozenset(
+    word[:5]
+    for word in "the my a an this that all of for to in on at it is me i you your our one with about and or off from".split()  # noqa: SIM905
+)
+
+
 def names_any_task(what: str) -> bool:
     """Whether the words only point ("that one", 「刚才那个」)."""
     return what.strip() in _ANY_TASK

@@ -13,6 +13,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "attempts": ("Let's leave {name} for now.", "{name}先放一放吧。"),
     "error": ("Something went wrong just now.", "刚才出了点问题。"),
     "nothing_to_cancel": ("There is nothing to cancel.", "现在没有可以取消的事。"),
+    "nothing_like_that": ("There is nothing like that I could cancel or stop.", "我这里没有这样的事可以取消或停下。"),
     "cannot_handle": ("Sorry, I didn't get that.", "抱歉，我没明白。"),
     "undo_offer": (
         "I have already done this: {name}. Shall I take it back?",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from orchestrator.dialogue import offers
 from orchestrator.dialogue.late_corrections import late_correction
 from orchestrator.dialogue.phrases import (
     Correction,
@@ -26,12 +27,13 @@ from orchestrator.dialogue.replacement import (
     names_choice,
     replacements,
 )
+from orchestrator.dialogue.self_corrections import corrected_text
 from orchestrator.flows.model import CollectStep, FlowConfig, Slot
 from orchestrator.flows.slot_values import coerce
 from orchestrator.tasks.commands import Command
 from orchestrator.tasks.extraction.amend import amended
 from orchestrator.tasks.extraction.extract import Extraction, extract
-from orchestrator.tasks.extraction.words import fold_en, is_hesitation, is_question
+from orchestrator.tasks.extraction.words import is_hesitation, is_question
 from orchestrator.tasks.processor import correctable, current_step
 from orchestrator.tasks.state import State
 
@@ -44,7 +46,6 @@ _SLOT_IS = re.compile(
     re.IGNORECASE,
 )
 _REFUSES = re.compile(r"(?:no|nope|不是?|不不)[,，.。]\s*(?P<value>\S.{0,80})$", re.IGNORECASE)
-_FIRST = ("first", "former", "前面", "前者", "头一个")
 _YES_NO = Slot(id="answer", type="boolean")
 
 
@@ -240,12 +241,13 @@ class Understander:
         kind = pending.get("kind")
         flows = tuple(pending.get("flows") or ())
         if kind in ("resume", "clarify") and flows:
-            named = self._which(text, flows)
+            named = offers.named_flow(self, text, flows)
             if named is not None:
                 return Decision(answer=named)
         found = extract(_YES_NO, text, now=self.now, language=self.language)
         if found is not None and found.is_strict:
-            return Decision(answer="yes" if found.value else "no", rest=found.rest)
+            taken = offers.answer_beside(self, found) if kind == "resume" else None
+            return taken or Decision(answer="yes" if found.value else "no", rest=found.rest)
         phrase = match_phrase(text)
         if (
             phrase is not None
@@ -254,27 +256,6 @@ class Understander:
         ):
             return Decision(answer="no")
         return None
-
-    def _which(self, text: str, flows: tuple[str, ...]) -> str | None:
-        named = find_flow(text, flow_names(self.config, flows))
-        if named is not None:
-            return named
-        names = flow_names(self.config, flows)
-        folded = text.casefold()
-        hits = [i for i, words in names if any(w.casefold() in folded for w in words if len(w) > 1)]
-        if len(hits) == 1:
-            return hits[0]
-        choices = Slot(id="which", type="integer")
-        found = extract(choices, re.sub(r"第", "", text), now=self.now) if len(text) < 30 and len(flows) > 1 else None
-        match = re.search(r"\b(first|former|second|third|last|latter)\b", fold_en(text)) or re.search(
-            r"(前面|前者|头一个|最后|后面|后者)", text
-        )
-        index = None
-        if match is not None:
-            index = {"second": 2, "third": 3}.get(match[1], 1 if match[1] in _FIRST else len(flows))
-        if index is None and found is not None and found.is_strict:
-            index = int(found.value)
-        return flows[index - 1] if index is not None and 1 <= index <= len(flows) else None
 
     def _phrase(self, kind: str, what: str, is_soft: bool, question: CollectStep | None) -> Decision | None:
         state = self.state
@@ -466,6 +447,7 @@ class Understander:
         value = free_text(text)
         if not value or is_hesitation(value):
             return None
+        value = corrected_text(self, state_root(self.state) or "", slot, value)
         return Decision(commands=(Command(name="set_slots", slots={slot.id: value}),))
 
     async def start(self, text: str, matcher: ExampleMatcher) -> Decision | None:
@@ -481,7 +463,9 @@ class Understander:
         pending = self.state.pending
         if pending is not None and self._pending(pending, text) is not None:
             return True
-        return self.typed(text) is not None or self.late(text) is not None
+        return (
+            self.typed(text) is not None or self.late(text) is not None or offers.typed_answer(self, text) is not None
+        )
 
 
 def state_root(state: State) -> str | None:

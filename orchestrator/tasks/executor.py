@@ -303,7 +303,9 @@ class Executor:
         flows = [{"flow_id": t.root, "flow_name": name_of(self.setting, t.root)} for t in self.state.paused]
         if not self.enter_system("system_resume_offer", {"paused": flows}):
             return False
-        self.state.pending = {"kind": "resume", "flows": [f["flow_id"] for f in flows]}
+        before = self.state.pending or {}
+        times = int(before.get("times", 0)) + 1 if before.get("kind") == "resume" else 0
+        self.state.pending = {"kind": "resume", "flows": [f["flow_id"] for f in flows], "times": times}
         return True
 
     # --- slots and actions ------------------------------------------------------------------------------
