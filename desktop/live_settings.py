@@ -130,6 +130,7 @@ class EngineDoor:
                 return
             generation = assembly.generations.start(session_id=core.turns.session_id)
             generation.begin_streaming()
+            core.turns.note_apart(generation.generation_id)
             assembly.engine.speech.submit(
                 SpeechIntent(
                     intent_id=assembly.ids.intent(),

@@ -242,6 +242,7 @@ class Conversation:
         if active is not None:
             self._record.confirm(active, Verdict.STOP_ONLY, "words", None, utterance_id)
             self._cancel(active, payload.reason)
+        self._turns.silence_apart(payload.reason)
         self._line.refresh()
 
     def _on_transcript(self, envelope: Envelope) -> None:

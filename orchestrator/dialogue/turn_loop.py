@@ -47,6 +47,7 @@ class TurnLoop:
         self.on_discarded: Callable[[Generation, str], None] | None = None
         self._joined: GenerationId | None = None
         self._late: list[TurnEffects] = []
+        self._apart: GenerationId | None = None
 
     # --- starting ---------------------------------------------------------------------------------------
 
@@ -322,6 +323,16 @@ class TurnLoop:
             self.active = None
         self._on_change()
         return True
+
+    def note_apart(self, generation_id: GenerationId) -> None:
+        """Know of speech outside the conversation, a sample of the voice, say: a stop silences it, too."""
+        self._apart = generation_id
+
+    def silence_apart(self, reason: InterruptReason) -> None:
+        """Stop such speech."""
+        if self._apart is not None:
+            self._ports.speech.purge(self._apart, str(reason))
+            self._apart = None
 
     def note_output_progress(self, generation_id: GenerationId | None) -> None:
         """Look whether an answer is over, after one of its intents was played or dropped."""
