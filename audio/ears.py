@@ -29,7 +29,7 @@ from audio.endpointing import (
 from audio.evidence import UserLevel, evidence_of
 from audio.front_end import FrontEnd, FrontFrame
 from audio.half_duplex import DuplexGuard
-from audio.pcm import SILENCE_DB, rms_db
+from audio.pcm import SILENCE_DB
 from audio.ports import PlayerControls, RecogniserPort, Recognition, Samples
 from audio.utterance import OpenUtterance
 from audio.vad import FrameVad, SileroVad, TwoStageVad, WebRtcVad, WindowVad
@@ -223,7 +223,6 @@ class Ears:
         self._history.append(frame)
         if self._utterance is not None:
             self._utterance.frames.append(frame.samples)
-        self._follow(self._endpointer.level(now_s, rms_db(frame.samples)))
         output = self._output()
         if self._duplex.frame(frame.echo):
             self._tell_duplex()

@@ -83,8 +83,7 @@ class EndpointConfig:
     """When an utterance begins and when the turn is over; all times in seconds.
 
     `onset_voiced_s` of sound that is voiced without a gap over `fragment_gap_s` begins an utterance, so shorter
-    fragments never do. `decode_after_s` after the voice ended, an early final is decoded, sooner where the level
-    tells it first (`endpointing.LevelFall`). How long the silence lasts
+    fragments never do. `decode_after_s` after the voice ended, an early final is decoded. How long the silence lasts
     that ends the turn depends on its words: `finish_silence_s` after a finished sentence, `answer_silence_s` after
     just the answer that was asked for, `hold_silence_s` in mid-sentence, `wait_silence_s` after "let me think",
     `end_silence_s` when they don't tell, `decode_wait_s` (if longer) until they are known. A sentence is finished if
@@ -103,7 +102,7 @@ class EndpointConfig:
     wait_silence_s: float = 5.0
     decode_wait_s: float = 1.2
     sure_end_chance: float = 0.94
-    decode_after_s: float = 0.032
+    decode_after_s: float = 0.064
     split_after_s: float = 22.0
     split_pause_s: float = 0.2
     limit_s: float = 29.0

@@ -7,18 +7,6 @@ from dataclasses import dataclass
 from audio.ears_config import EndpointConfig, VadConfig
 from orchestrator.speech.turn_text import Ending
 
-_LOUD_FALL_DB = 0.05
-"""A voice may get 5 dB softer in a second."""
-
-_FALL_DB = 30.0
-_FALL_FRAMES = 3
-"""On 43 recordings this comes 60 ms after the last sound, VAD 2 after 120 ms, and twice an utterance too early, which
-costs an encoding: where a consonant closes, the voice is back by then."""
-
-_CLICK_FRAMES = 2
-_VAD_TAIL_S = 0.13
-"""So long VAD 2 goes on calling voice what the level tells is silence."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointEvent:
@@ -91,41 +79,6 @@ class VoicedRun:
         self.end_s = float("-inf")
 
 
-class LevelFall:
-    """Tells by the level alone that the voice has just fallen silent: a VAD needs a tenth of a second longer.
-
-    The loudest of late is the measure, so in a noisy room it tells nothing.
-    """
-
-    def __init__(self) -> None:
-        """Start without a voice."""
-        self._loud_db = float("-inf")
-        self._low_frames = 0
-        self._high_frames = 0
-
-    def frame(self, level_db: float) -> None:
-        """Take the level of the next 10 ms."""
-        self._loud_db = max(level_db, self._loud_db - _LOUD_FALL_DB)
-        is_low = level_db < self._loud_db - _FALL_DB
-        self._low_frames = self._low_frames + 1 if is_low else 0
-        self._high_frames = 0 if is_low else self._high_frames + 1
-
-    def forget(self) -> None:
-        """Measure by what is heard from now on: what was silence beside the loudest is a soft voice."""
-        self._loud_db = float("-inf")
-        self._low_frames = 0
-
-    @property
-    def has_fallen(self) -> bool:
-        """Whether it has been low long enough."""
-        return self._low_frames >= _FALL_FRAMES
-
-    @property
-    def has_risen(self) -> bool:
-        """Whether it is not low, for longer than a click."""
-        return self._high_frames >= _CLICK_FRAMES
-
-
 class Endpointer:
     """The segmenter. Time only comes in through its arguments and must not go back.
 
@@ -137,9 +90,7 @@ class Endpointer:
         """Wait for a voice."""
         self._config = config
         self._run = VoicedRun(vad, config.fragment_gap_s)
-        self._level = LevelFall()
         self._is_decoded = False
-        self._fell_at_s: float | None = None
         self._up_at_s: float | None = None
         self.is_open = False
         self.is_ptt = False
@@ -172,37 +123,13 @@ class Endpointer:
                 return [self._open(self._run.start_s, probability)]
             return []
         if self._is_decoded:
-            if self._is_tail(end_s):
-                self._run.voiced_s = 0.0
-                self._voice(start_s, end_s, end_s - start_s)
-                return []
             # A last breath or click must not throw away a finished transcript.
             if self._run.voiced_s < 2 * (end_s - start_s) - 1e-6:
                 return []
             self._voice(self._run.start_s, end_s, self._run.voiced_s)
-            if self._level.has_fallen:
-                self._level.forget()
             return [self._resume(self._run.start_s)]
         self._voice(start_s, end_s, end_s - start_s)
         return []
-
-    def level(self, now_s: float, level_db: float) -> list[EndpointEvent]:
-        """Take the level of the 10 ms before `now_s`: the early decode begins as soon as it falls."""
-        self._level.frame(level_db)
-        if not self.is_open or self.is_ptt:
-            return []
-        if self._fell_at_s is not None and self._level.has_risen and now_s - self._fell_at_s < _VAD_TAIL_S:
-            # It was the closure of a consonant: what was begun does not cover what follows.
-            return [self._resume(now_s)]
-        if not self._is_decoded and self._level.has_fallen and now_s - self.voice_end_s < self._config.decode_after_s:
-            self._fell_at_s = now_s
-            self._run.voiced_s = 0.0
-            return [self._end_voice()]
-        return []
-
-    def _is_tail(self, end_s: float) -> bool:
-        """Whether a voiced window that ended at `end_s` is VAD 2's afterglow of a voice that has fallen silent."""
-        return self._fell_at_s is not None and self._level.has_fallen and end_s - self._fell_at_s <= _VAD_TAIL_S
 
     def _end_voice(self) -> VoiceEnded:
         self._is_decoded = True
@@ -210,7 +137,6 @@ class Endpointer:
 
     def _resume(self, at_s: float) -> VoiceResumed:
         self._is_decoded = False
-        self._fell_at_s = None
         self._forget_words()
         return VoiceResumed(at_s=at_s)
 
@@ -311,7 +237,6 @@ class Endpointer:
         self.is_ptt = False
         self._forget_words()
         self._is_decoded = False
-        self._fell_at_s = None
         self._up_at_s = None
         self.onset_s = at_s
         heard = self._run.voiced_s > 0.0 and not is_continued
@@ -340,6 +265,5 @@ class Endpointer:
         self.is_ptt = False
         self._up_at_s = None
         self._is_decoded = False
-        self._fell_at_s = None
         self._run.clear()
         return ended

@@ -46,7 +46,7 @@ def test_short_answers(text: str, is_short: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "needed"),
     [("What's the weather like?", 0.85), ("So how do I get there?", 0.85), ("Can I get a coffee?", 0.94),
-     ("Give me a coffee.", 0.94), ("Which one?", 0.94), ("What a day it was.", 0.94)],
+     ("Give me a coffee.", 0.94), ("Which one?", 0.94), ("What a lovely day.", 0.94)],
 )  # fmt: skip
 def test_a_question_for_something_is_believed_sooner(text: str, needed: float) -> None:
     assert judged_ending(text, needed, sure_end_chance=0.94) is Ending.CLOSED
