@@ -44,6 +44,7 @@ class Running:
         self.recogniser, self.speech, self.ears = Recorder(), Recorder(), Recorder()
         ids = IdFactory("t")
         self.llm = LlmHost(settings=settings, store=self.store, data=folder, clock=SystemClock(), ids=ids)
+        self.apart: list[str] = []
         self.assembly = SimpleNamespace(
             settings=settings,
             timing=SimpleNamespace(clock=SystemClock()),
@@ -52,7 +53,7 @@ class Running:
             llm=self.llm,
             ids=ids,
             generations=Generations(ids, SystemClock(), lambda event: None),
-            core=SimpleNamespace(turns=SimpleNamespace(session_id="s-1")),
+            core=SimpleNamespace(turns=SimpleNamespace(session_id="s-1", note_apart=self.apart.append)),
             use=self._use,
         )
 
@@ -151,6 +152,7 @@ def test_a_sample_of_the_voice_belongs_to_no_conversation(make: Any) -> None:
     assert name == "submit"
     assert "你好" in intent.text and intent.language == "zh" and not intent.interruptible
     assert not running.assembly.generations.is_stale(intent.generation_id)
+    assert running.apart == [intent.generation_id], "a stop knows what to silence"
 
 
 def test_while_the_ears_rest_nothing_is_taken_for_speech(make: Any) -> None:
