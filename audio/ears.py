@@ -31,6 +31,7 @@ from audio.front_end import FrontEnd, FrontFrame
 from audio.half_duplex import DuplexGuard
 from audio.pcm import SILENCE_DB
 from audio.ports import PlayerControls, RecogniserPort, Recognition, Samples
+from audio.turn_words import TurnWords
 from audio.utterance import OpenUtterance
 from audio.vad import FrameVad, SileroVad, TwoStageVad, WebRtcVad, WindowVad
 from orchestrator.contracts.events import (
@@ -45,7 +46,6 @@ from orchestrator.contracts.events import (
 from orchestrator.contracts.ids import GenerationId, IdFactory, UtteranceId
 from orchestrator.contracts.lanes import InterruptReason
 from orchestrator.contracts.ports import EventSink
-from orchestrator.speech.turn_text import Ending, is_short_answer, judged_ending
 
 SOURCE = "ears"
 _COMMANDS = 256
@@ -97,9 +97,7 @@ class Ears:
         self._phrase: str | None = None
         self._is_muted = False
         self._is_hands_free = True
-        self._holds_turn: Callable[[str], bool] = lambda text: False
-        self._is_complete: Callable[[str], bool] = lambda text: False
-        self._is_short_answer_due = False
+        self.words = TurnWords()
         self._level_db = SILENCE_DB
 
     # --- any thread --------------------------------------------------------------------------------------
@@ -108,8 +106,6 @@ class Ears:
     def level_db(self) -> float:
         """Level at the microphone in dBFS over the last 50 ms; `SILENCE_DB` when muted. Any thread."""
         return self._level_db
-
-    rms_db = level_db
 
     @property
     def echo_path(self) -> EchoPath | None:
@@ -146,18 +142,6 @@ class Ears:
         sure the recogniser is that a sentence ends there, None if it can't tell.
         """
         self._commands.append(lambda: self._do_partial(text, utterance_id, is_whole, end_chance))
-
-    def set_holds_turn(self, holds_turn: Callable[[str], bool]) -> None:
-        """Use `holds_turn` to tell whether words ask for time ("let me think"); called on the ears thread."""
-        self._holds_turn = holds_turn
-
-    def set_is_complete(self, is_complete: Callable[[str], bool]) -> None:
-        """Use `is_complete` to tell whether words are all of a known sentence ("say that again"); ears thread."""
-        self._is_complete = is_complete
-
-    def expect_short_answer(self, on: bool) -> None:
-        """Tell whether the character has just asked for a yes or no or for a number."""
-        self._is_short_answer_due = on
 
     def on_partial_phrase(self, text: str, utterance_id: UtteranceId | None = None) -> None:
         """Tell that the words so far are a stop phrase: what sounds is cut."""
@@ -424,19 +408,9 @@ class Ears:
         if is_whole and not utterance.is_decoding:
             return
         utterance.is_told = utterance.is_told or (is_whole and bool(text))
-        self._endpointer.note_words(self._ending_of(text, end_chance, is_whole=is_whole), is_whole=is_whole)
-
-    def _ending_of(self, text: str, end_chance: float | None, *, is_whole: bool) -> Ending:
-        if not text.strip():
-            # Nothing was said: there is nothing to wait for.
-            return Ending.CLOSED if is_whole else Ending.UNSURE
-        if self._holds_turn(text):
-            return Ending.HOLD
-        if is_whole and self._is_complete(text):
-            return Ending.CLOSED
-        if self._is_short_answer_due and is_short_answer(text):
-            return Ending.ANSWER
-        return judged_ending(text, end_chance, sure_end_chance=self._config.endpoint.sure_end_chance)
+        sure = self._config.endpoint.sure_end_chance
+        ending = self.words.ending(text, end_chance, is_whole=is_whole, sure_end_chance=sure)
+        self._endpointer.note_words(ending, is_whole=is_whole)
 
     def _do_phrase(self, text: str, utterance_id: UtteranceId | None) -> None:
         utterance = self._utterance

@@ -80,6 +80,7 @@ class DeafRecogniser:
         hotwords: Sequence[str] = (),
         final: bool = True,
         vad_fraction: float | None = None,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> Transcription:
         """Raise `PartFailed` stt_missing."""
         raise PartFailed(

@@ -189,10 +189,10 @@ class Assembly:
         self.engine.recogniser.set_hotwords(self.brains.hotwords())
         self.engine.speech.set_voice_for(lambda language: self.brains.persona.voice_for(language))
         self._book = policy.book(self.brains.names)
-        self.engine.ears.set_holds_turn(lambda text: self._book.holds_turn(text))
+        self.engine.ears.words.holds_turn = lambda text: self._book.holds_turn(text)
         self._known = KnownSentences(lambda: self._book)
         self._known.learn(self.brains.examples())
-        self.engine.ears.set_is_complete(lambda text: text in self._known)
+        self.engine.ears.words.is_complete = lambda text: text in self._known
         failures = FailureNotice()
         self.event_log.add_tap(
             lambda record: (
@@ -226,7 +226,7 @@ class Assembly:
             may_speculate=settings.answer_ahead,
             thinking_cue=lambda language: self.brains.thinking_cue(language, is_wanted=self.settings.thinking_cue),
             attention_window_s=settings.attention_s if settings.attention == "addressed" else None,
-            on_expected=lambda kind: self.engine.ears.expect_short_answer(kind in _SHORT_ANSWERS),
+            on_expected=self._expect_answer,
             context_sources=() if timing.is_inline else context_sources(settings, clock),
         )
         self.core: Core | None = None
@@ -236,6 +236,9 @@ class Assembly:
         return load_policy(
             [layer / "policy.yml" for layer in self.options.flow_layers if (layer / "policy.yml").is_file()]
         )
+
+    def _expect_answer(self, kind: str | None) -> None:
+        self.engine.ears.words.is_short_answer_due = kind in _SHORT_ANSWERS
 
     def _remake_brain(self) -> Brain:
         """Read all files of the layers again; raises `InputError` with all their faults, and changes nothing then."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import wave
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -66,6 +66,7 @@ class OpenAiRecogniser:
         hotwords: Sequence[str] = (),
         final: bool = True,
         vad_fraction: float | None = None,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> Transcription:
         """Return the server's text. A language is only sent if it is the only one; see `SpeechRecogniser`.
 

@@ -16,7 +16,6 @@ from audio.stt.settings import CostTable, RecogniserSettings
 from audio.stt.transcription import (
     SAMPLE_RATE_HZ,
     SpeechRecogniser,
-    StoppableRecogniser,
     Transcription,
     Unwanted,
 )
@@ -286,21 +285,15 @@ class Recogniser:
         rule = reject_before(vad_fraction)
         if rule is not None:
             return _empty(rule, audio_s=audio_s, vad_fraction=job.vad_fraction)
-        languages, hotwords = self._settings.languages, self._settings.hotwords
         try:
-            if isinstance(model, StoppableRecogniser):
-                result = model.transcribe(
-                    job.audio,
-                    languages=languages,
-                    hotwords=hotwords,
-                    final=job.final,
-                    vad_fraction=vad_fraction,
-                    is_wanted=lambda: self._is_wanted(job),
-                )
-            else:
-                result = model.transcribe(
-                    job.audio, languages=languages, hotwords=hotwords, final=job.final, vad_fraction=vad_fraction
-                )
+            result = model.transcribe(
+                job.audio,
+                languages=self._settings.languages,
+                hotwords=self._settings.hotwords,
+                final=job.final,
+                vad_fraction=vad_fraction,
+                is_wanted=lambda: self._is_wanted(job),
+            )
         except Unwanted:
             return None
         except Exception as error:

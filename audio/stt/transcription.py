@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from audio.ports import Samples
 
@@ -41,6 +41,10 @@ class Transcription:
     end_chance: float | None = None
 
 
+class Unwanted(Exception):  # noqa: N818 # nothing went wrong
+    """The text is not wanted any more; what was begun of it is given up."""
+
+
 class SpeechRecogniser(Protocol):
     """Turns audio into text. Blocking; called by one thread at a time."""
 
@@ -57,38 +61,17 @@ class SpeechRecogniser(Protocol):
         hotwords: Sequence[str] = (),
         final: bool = True,
         vad_fraction: float | None = None,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> Transcription:
         """Return the text of `audio` (float32, mono, 16 kHz, any length).
 
         `languages` are ISO 639-1 codes of what may be spoken; the best fitting one is chosen. A text that is not
         `final` gets one attempt only. `vad_fraction` is the share of speech windows, None if unknown: where it
         vouches for speech, a weak text is decoded again with more context. Text is empty where nothing was understood.
+        `is_wanted` tells, on this thread, whether anybody still wants it; a model that works in steps asks in between.
 
         Raises:
             PartFailed: the model or its server failed.
+            Unwanted: `is_wanted` said no.
         """
-        ...
-
-
-class Unwanted(Exception):  # noqa: N818 # nothing went wrong
-    """The text is not wanted any more; what was begun of it is given up."""
-
-
-@runtime_checkable
-class StoppableRecogniser(Protocol):
-    """A recogniser that asks between its steps whether anybody still wants the text."""
-
-    can_stop: bool
-
-    def transcribe(
-        self,
-        audio: Samples,
-        *,
-        languages: Sequence[str],
-        hotwords: Sequence[str] = (),
-        final: bool = True,
-        vad_fraction: float | None = None,
-        is_wanted: Callable[[], bool] | None = None,
-    ) -> Transcription:
-        """Do as `SpeechRecogniser`; raises `Unwanted` soon after `is_wanted`, called on this thread, has said no."""
         ...

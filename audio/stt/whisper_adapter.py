@@ -59,8 +59,6 @@ class WhisperAdapter:
     positions. What the guards flag is decoded once more with full context, and that result stands.
     """
 
-    can_stop = True
-
     def __init__(
         self,
         model_dir: Path,
@@ -129,9 +127,9 @@ class WhisperAdapter:
         hotwords: Sequence[str] = (),
         final: bool = True,
         vad_fraction: float | None = None,
-        is_wanted: Callable[[], bool] | None = None,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> Transcription:
-        """Return the text of `audio`; an English-only model ignores `languages`. See `StoppableRecogniser`."""
+        """Return the text of `audio`; an English-only model ignores `languages`. See `SpeechRecogniser`."""
         began_s = self._clock.monotonic_s()
         try:
             clean = np.nan_to_num(np.ascontiguousarray(audio, dtype=np.float32), posinf=0.0, neginf=0.0)
@@ -155,7 +153,7 @@ class WhisperAdapter:
         hotwords: Sequence[str],
         final: bool,
         vad_fraction: float | None,
-        is_wanted: Callable[[], bool] | None,
+        is_wanted: Callable[[], bool],
     ) -> Transcription:
         # The voice often comes back within the tenth of a second that encoding takes; decoding takes three.
         _go_on_if(is_wanted)
@@ -281,8 +279,8 @@ class WhisperAdapter:
         return float(weights[self._end_tokens].sum() / weights.sum())
 
 
-def _go_on_if(is_wanted: Callable[[], bool] | None) -> None:
-    if is_wanted is not None and not is_wanted():
+def _go_on_if(is_wanted: Callable[[], bool]) -> None:
+    if not is_wanted():
         raise Unwanted
 
 

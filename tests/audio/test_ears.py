@@ -365,7 +365,7 @@ def test_the_words_of_the_early_final_end_the_turn_or_hold_it() -> None:
     for text, silence_s in (("It is late.", 0.35), ("今天很冷。", 0.35), ("It was in the", 1.4), ("等我想想。", 5.0),
                             ("Let me think.", 5.0), ("", 0.35)):  # fmt: skip
         rig = scripted()
-        rig.ears.set_holds_turn(lambda words: "想想" in words or "think" in words)
+        rig.ears.words.holds_turn = lambda words: "想想" in words or "think" in words
         rig.voice(1.0)
         rig.silence(0.2)
         rig.ears.on_partial(text, is_whole=True)
@@ -379,7 +379,7 @@ def test_the_words_of_the_early_final_end_the_turn_or_hold_it() -> None:
 def test_a_yes_ends_faster_when_a_question_waits_for_it() -> None:
     for is_due, silence_s in ((True, 0.25), (False, 0.35)):
         rig = scripted()
-        rig.ears.expect_short_answer(is_due)
+        rig.ears.words.is_short_answer_due = is_due
         rig.voice(0.4)
         rig.silence(0.2)
         rig.ears.on_partial("Yes.", is_whole=True)
@@ -426,4 +426,3 @@ def test_the_meter_follows_the_level() -> None:
     assert rig.ears.level_db == pytest.approx(-20.0, abs=0.5)
     rig.silence(1.0)
     assert rig.ears.level_db < -60.0
-    assert rig.ears.rms_db == rig.ears.level_db

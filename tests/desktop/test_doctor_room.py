@@ -11,27 +11,16 @@ import pytest
 from rigs.acoustics import AcousticPath, Place, image_source_response
 from rigs.acoustics import Path as SoundPath
 from rigs.ears_rig import at_level
+from rigs.room_figures import FINE
 from rigs.sound_rig import SoundRig
 
 from audio.pcm import db_to_gain, read_wav, resample
 from audio.ports import Samples
-from audio.room_measure import RoomFigures, Track, joined
+from audio.room_measure import Track, joined
 from audio.simulated import MIC_BLOCK, MIC_RATE_HZ, OUT_BLOCK, OUT_RATE_HZ
 from desktop.doctor_room import SoundCard, explain, room_main
 from desktop.settings import Settings
 from orchestrator.contracts.errors import PartFailed
-
-FINE = RoomFigures(
-    noise_db=-60.0,
-    voice_db=-35.0,
-    coupling_db=-15.0,
-    delay_s=0.012,
-    loss_db=30.0,
-    ducks=0,
-    cuts=0,
-    talked_s=20.0,
-    is_half_duplex=False,
-)
 
 
 class SimulatedDevices:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -149,6 +149,7 @@ class KnowingRecogniser:
         hotwords: Sequence[str] = (),
         final: bool = True,
         vad_fraction: float | None = None,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> Transcription:
         self.asked += 1
         sound, part = max(self._sounds, key=lambda pair: _likeness(audio, pair[1]))

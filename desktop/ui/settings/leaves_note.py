@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import urllib.parse
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from desktop.settings import Settings
 from desktop.sound_server import SoundServer
+from desktop.ui.form_parts import make_label
 from desktop.ui.i18n import Translator
 from desktop.ui.settings.server_pane import privacy_words
 
@@ -26,10 +26,7 @@ class LeavesNote(QWidget):
         title.setObjectName("leavesTitle")
         title.setProperty("role", "name")
         translator.bind(title.setText, "settings.leaves.title")
-        self.words = QLabel()
-        self.words.setObjectName("leavesWords")
-        self.words.setWordWrap(True)
-        self.words.setTextFormat(Qt.TextFormat.PlainText)
+        self.words = make_label("leavesWords")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)

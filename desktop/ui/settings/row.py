@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from desktop.ui.form_parts import make_label
 from desktop.ui.i18n import Translator
 from desktop.ui.settings.editors import Editor
 from desktop.ui.theme import GRID_PX
@@ -21,8 +21,8 @@ class SettingRow(QWidget):
         self._translator = translator
         self._key: str | None = None
         self._raw = ""
-        name, hint = self._label("name", f"name_{editor.name}"), self._label("caption", f"hint_{editor.name}")
-        self._status = self._label("caption", f"status_{editor.name}")
+        name, hint = make_label(f"name_{editor.name}", "name"), make_label(f"hint_{editor.name}", "caption")
+        self._status = make_label(f"status_{editor.name}", "caption")
         self._status.hide()
         name.setBuddy(editor.control)
         translator.bind(name.setText, f"settings.{editor.name}")
@@ -66,11 +66,3 @@ class SettingRow(QWidget):
             words = words.format(detail=self._raw)
         self._status.setText(words)
         self._status.setAccessibleName(words)
-
-    def _label(self, role: str, name: str) -> QLabel:
-        made = QLabel()
-        made.setObjectName(name)
-        made.setProperty("role", role)
-        made.setWordWrap(True)
-        made.setTextFormat(Qt.TextFormat.PlainText)
-        return made

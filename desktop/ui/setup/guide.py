@@ -24,6 +24,7 @@ from desktop.persona_service import PersonaService
 from desktop.settings_service import SettingsService
 from desktop.sound_server import KEY_SETTINGS
 from desktop.ui import icons
+from desktop.ui.form_parts import make_label
 from desktop.ui.i18n import Translator
 from desktop.ui.settings.form_dialog import FormDialog
 from desktop.ui.settings.groups import KEY
@@ -68,9 +69,9 @@ class SetupGuide(FormDialog):
         self._picture = QLabel()
         self._picture.setObjectName("setupPicture")
         self._picture.setFixedSize(icons.square(_PICTURE_PX))
-        self._title = self._label("setupTitle", "headline")
-        self._intro = self._label("setupIntro", "")
-        self._count = self._label("setupCount", "caption")
+        self._title = make_label("setupTitle", "headline")
+        self._intro = make_label("setupIntro")
+        self._count = make_label("setupCount", "caption")
         self._count.setWordWrap(False)
         self._progress = QProgressBar()
         self._progress.setObjectName("setupProgress")
@@ -187,19 +188,10 @@ class SetupGuide(FormDialog):
         column.setContentsMargins(2 * GRID_PX, 2 * GRID_PX, 2 * GRID_PX, 2 * GRID_PX)
         column.setSpacing(2 * GRID_PX)
         for key in ("talk", "stop", "sleep", "type", "menu", "again"):
-            tip = self._label(f"setupTip_{key}", "")
+            tip = make_label(f"setupTip_{key}")
             self._translator.bind(tip.setText, f"setup.done.{key}")
             column.addWidget(tip)
         return card
-
-    def _label(self, name: str, role: str) -> QLabel:
-        made = QLabel()
-        made.setObjectName(name)
-        made.setWordWrap(True)
-        made.setTextFormat(Qt.TextFormat.PlainText)
-        if role:
-            made.setProperty("role", role)
-        return made
 
     def _button(self, name: str, act: Callable[[], None]) -> QPushButton:
         made = QPushButton()

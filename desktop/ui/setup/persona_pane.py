@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from desktop.bridge import Bridge
 from desktop.character_card import CharacterCard
 from desktop.persona_service import CardRead, PersonaService, PersonaState
+from desktop.ui.form_parts import make_label, make_small_button
 from desktop.ui.i18n import Translator
 from desktop.ui.theme import GRID_PX
 from orchestrator.llm.persona import Persona
 
 _LONG = 280
+
+
+_ROLES = {"name": "title", "left": "caption", "example": "caption", "status": "error"}
+
+
+def _label(name: str) -> QLabel:
+    return make_label(f"persona_{name}", _ROLES.get(name))
 
 
 class PersonaPane(QWidget):
@@ -31,8 +38,8 @@ class PersonaPane(QWidget):
         self.state = PersonaState()
         self.card: CharacterCard | None = None
         self._problem: tuple[str, str] | None = None
-        self._labels = {name: self._label(name) for name in ("name", "greeting", "style", "about", "example", "left")}
-        self.status = self._label("status")
+        self._labels = {name: _label(name) for name in ("name", "greeting", "style", "about", "example", "left")}
+        self.status = _label("status")
         self.bring = self._button("cardImportButton", "setup.persona.import")
         self.take = self._button("cardTakeButton", "setup.persona.take")
         self.drop = self._button("cardDropButton", "setup.persona.drop")
@@ -146,21 +153,8 @@ class PersonaPane(QWidget):
 
     # --- building ---------------------------------------------------------------------------------------
 
-    def _label(self, name: str) -> QLabel:
-        made = QLabel()
-        made.setObjectName(f"persona_{name}")
-        made.setWordWrap(True)
-        made.setTextFormat(Qt.TextFormat.PlainText)
-        role = {"name": "title", "left": "caption", "example": "caption", "status": "error"}.get(name)
-        if role is not None:
-            made.setProperty("role", role)
-        return made
-
     def _button(self, name: str, key: str) -> QPushButton:
-        made = QPushButton()
-        made.setObjectName(name)
-        made.setProperty("isSmall", True)
-        made.setAutoDefault(False)
+        made = make_small_button(name)
         self._translator.bind(made.setText, key)
         self._translator.bind(made.setAccessibleName, key)
         return made

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QHideEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QProgressBar, QPushButton, QVBoxLayout
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QVBoxLayout
 
 from desktop.bridge import Bridge
 from desktop.room_measurement import RoomAdvice, RoomProgress
 from desktop.settings_service import Change, SettingsService
+from desktop.ui.form_parts import make_label, make_small_button
 from desktop.ui.i18n import Translator
 from desktop.ui.theme import GRID_PX
 from orchestrator.contracts.commands import Stop
@@ -34,14 +34,14 @@ class RoomPane(QFrame):
         self._awaited: set[str] = set()
         self._refused = ""
         self._is_resting = False
-        self.words = self._label("roomWords", "")
-        self.findings = self._label("roomFindings", "caption")
-        self.advice = self._label("roomAdvice", "name")
+        self.words = make_label("roomWords")
+        self.findings = make_label("roomFindings", "caption")
+        self.advice = make_label("roomAdvice", "name")
         self.progress = QProgressBar()
         self.progress.setObjectName("roomProgress")
         self.progress.setTextVisible(False)
-        self.start = self._button("roomStartButton")
-        self.take = self._button("roomTakeButton")
+        self.start = make_small_button("roomStartButton")
+        self.take = make_small_button("roomTakeButton")
         self.take.setProperty("isPrimary", True)
         self._lay_out()
         translator.bind(self.progress.setAccessibleName, "setup.room.progress")
@@ -183,22 +183,6 @@ class RoomPane(QFrame):
         return text("setup.room.suggestion", changes=text("setup.room.and").join(parts))
 
     # --- building ---------------------------------------------------------------------------------------
-
-    def _label(self, name: str, role: str) -> QLabel:
-        made = QLabel()
-        made.setObjectName(name)
-        made.setWordWrap(True)
-        made.setTextFormat(Qt.TextFormat.PlainText)
-        if role:
-            made.setProperty("role", role)
-        return made
-
-    def _button(self, name: str) -> QPushButton:
-        made = QPushButton()
-        made.setObjectName(name)
-        made.setProperty("isSmall", True)
-        made.setAutoDefault(False)
-        return made
 
     def _lay_out(self) -> None:
         column = QVBoxLayout(self)

@@ -50,6 +50,7 @@ class ScriptedRecogniser:
         hotwords: Sequence[str] = (),
         final: bool = True,
         vad_fraction: float | None = None,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> Transcription:
         call = {"languages": tuple(languages), "hotwords": tuple(hotwords), "final": final, "vad": vad_fraction}
         self.calls.append(call)

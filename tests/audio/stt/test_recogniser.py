@@ -357,14 +357,13 @@ def test_a_model_that_can_stop_is_told_when_nobody_wants_the_text(make_mailbox: 
         """Asks once before it begins and once half-way, where the script may have changed what is wanted."""
 
         cores = 1.0
-        can_stop = True
 
         def __init__(self) -> None:
             self.half_way: Callable[[], None] = lambda: None
             self.stopped = 0
 
-        def transcribe(self, audio: Samples, *, is_wanted: Callable[[], bool] | None = None, **_: Any) -> Any:
-            assert is_wanted is not None and is_wanted()
+        def transcribe(self, audio: Samples, *, is_wanted: Callable[[], bool], **_: Any) -> Any:
+            assert is_wanted()
             self.half_way()
             if not is_wanted():
                 self.stopped += 1
