@@ -21,6 +21,7 @@ from desktop.sound_server import KEY_SETTINGS, parse_server
 from desktop.ui.history.panel import HistoryPanel
 from desktop.ui.inspector.panel import InspectorPanel
 from desktop.ui.main_window import MainWindow
+from desktop.ui.screen_room import widen
 from desktop.ui.settings.dialog import SettingsDialog
 from desktop.ui.setup.guide import SetupGuide
 from desktop.ui.sleep_switch import SleepSwitch
@@ -210,12 +211,8 @@ class Panels(QObject):
         window, others = self._window, self._window.findChildren(QDockWidget)
         if dock.isFloating() or any(one.isVisible() for one in others):
             return False
-        if window.isMaximized():
-            return True
-        room = window.screen().availableGeometry()
-        width = min(window.width() + _DOCK_PX, room.width())
-        left = max(room.left(), min(window.x(), room.right() - width))
-        window.setGeometry(left, window.y(), width, window.height())
+        if not window.isMaximized():
+            widen(window, _DOCK_PX)
         return True
 
     def refresh(self) -> None:

@@ -16,6 +16,7 @@ from desktop.bridge import Bridge
 from desktop.flow_folders import FlowFolders, write_atomically
 from desktop.ui.flow_editor.dock import DOCK_WIDTH_PX, FlowEditorDock
 from desktop.ui.flow_editor.keys import KeyPass
+from desktop.ui.screen_room import widen
 from desktop.ui.theme import GRID_PX
 from orchestrator.contracts.commands import Reload, Stop
 from orchestrator.contracts.errors import InputError
@@ -111,11 +112,8 @@ class FlowEditorInWindow(QObject):
 
     def _make_room(self) -> None:
         window = self._window
-        screen = window.screen().availableGeometry()
         if not self.dock.isFloating() and not window.isMaximized():
-            width = min(window.width() + DOCK_WIDTH_PX, screen.width())
-            window.resize(width, min(max(window.height(), _HEIGHT_PX), screen.height()))
-            window.move(max(screen.left(), min(window.x(), screen.right() - width)), window.y())
+            widen(window, DOCK_WIDTH_PX, least_height_px=_HEIGHT_PX)
         window.resizeDocks([self.dock], [DOCK_WIDTH_PX], Qt.Orientation.Horizontal)
 
     def _find_folders(self) -> FlowFolders:
