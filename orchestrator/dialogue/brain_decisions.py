@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.contracts.dialogue import LlmUnavailable
-from orchestrator.dialogue.understanding import Decision, Understander, open_question
+from orchestrator.dialogue.decision import Decision
+from orchestrator.dialogue.understanding import Understander, open_question
 from orchestrator.flows.model import ActionStep, CollectStep
 from orchestrator.tasks.commands import Command, Parsed
 from orchestrator.tasks.executor import Executor

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.contracts.dialogue import LlmUnavailable, TurnContext, TurnHeard, TurnInput
 from orchestrator.contracts.events import FlowStateChanged
 from orchestrator.dialogue import offers
+from orchestrator.dialogue.decision import Decision
 from orchestrator.dialogue.example_patterns import Filled, inferred
 from orchestrator.dialogue.phrases import match_phrase, shares_word, what_to_stop
 from orchestrator.dialogue.self_corrections import corrected, splits
-from orchestrator.dialogue.understanding import Decision, Understander, open_question
+from orchestrator.dialogue.understanding import Understander, open_question
 from orchestrator.flows.model import ActionStep, CollectStep
 from orchestrator.flows.texts import language_of
 from orchestrator.tasks.actions.companion import CancelReminder, likeness

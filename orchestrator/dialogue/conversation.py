@@ -26,6 +26,7 @@ from orchestrator.contracts.lanes import GenerationState, InterruptReason, Lane
 from orchestrator.contracts.ports import SpeechPort, ViewSink
 from orchestrator.contracts.views import UserTextView
 from orchestrator.dialogue.attention import Attention, AttentionSettings, Heed
+from orchestrator.dialogue.glue import glue
 from orchestrator.dialogue.heard import HeardLedger
 from orchestrator.dialogue.heeding import Heeding
 from orchestrator.dialogue.held import HeldAnswers
@@ -43,7 +44,7 @@ from orchestrator.dialogue.state_line import StateLine
 from orchestrator.dialogue.thinking import Thinking
 from orchestrator.dialogue.turn_loop import TurnLoop
 from orchestrator.dialogue.turn_work import Script
-from orchestrator.dialogue.utterances import Utterance, Utterances, join, turn_input
+from orchestrator.dialogue.utterances import Utterance, Utterances, turn_input
 from orchestrator.generation import Generation, Generations
 from orchestrator.speech.turn_text import Ending, ending_of
 
@@ -342,7 +343,7 @@ class Conversation:
             elif decision.verdict in (Verdict.CANCEL, Verdict.STOP_ONLY):
                 is_joined = decision.is_joined and bool(self._turns.input_of(active))
                 if is_joined and user is not None:
-                    user = replace(user, text=join(self._turns.input_of(active), user.text))
+                    user = replace(user, text=glue(self._turns.input_of(active), user.text))
                 self._cancel(active, InterruptReason.USER_BARGE_IN, is_joined=is_joined)
         if user is not None:
             if decision.is_kept:
@@ -389,7 +390,7 @@ class Conversation:
                 hint = hint or ("interrupted" if active.sounded else None)
                 self._record.note(active, event.utterance_id, by=payload.via)
                 if is_joined:
-                    payload = replace(payload, text=join(self._turns.input_of(active), payload.text))
+                    payload = replace(payload, text=glue(self._turns.input_of(active), payload.text))
                 self._cancel(active, InterruptReason.TOPIC_CHANGE, is_joined=is_joined)
             self._bus.post(
                 replace(

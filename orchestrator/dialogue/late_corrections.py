@@ -14,6 +14,7 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.dialogue.decision import Decision
 from orchestrator.dialogue.phrase_book import normalise
 from orchestrator.dialogue.phrases import match_correction
 from orchestrator.dialogue.replacement import bare_value, is_name_like, is_same_text, replacements
@@ -24,7 +25,7 @@ from orchestrator.tasks.extraction.words import CJK, is_question
 from orchestrator.tasks.state import Task
 
 if TYPE_CHECKING:
-    from orchestrator.dialogue.understanding import Decision, Understander
+    from orchestrator.dialogue.understanding import Understander
 
 MAX_CHARS = 120
 
@@ -237,8 +238,6 @@ class _Late:
         return any(self._known.holds_value(slot, said) for slot in self._filled if not slot.is_free_text)
 
     def _set(self, slot: Slot, value: Any) -> Decision:
-        from orchestrator.dialogue.understanding import Decision  # it imports this module
-
         return Decision(commands=(Command(name="correct_slots", slots={slot.id: value}),), note="a late correction")
 
 

@@ -7,14 +7,13 @@ import re
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
 
 from orchestrator.contracts.dialogue import Brain
 from orchestrator.contracts.events import InputUser
 from orchestrator.contracts.ids import GenerationId, UtteranceId
 from orchestrator.contracts.ports import ViewSink
 from orchestrator.contracts.views import MisheardView, UserTextView
-from orchestrator.dialogue.utterances import join
+from orchestrator.dialogue.glue import glued
 
 _ENGLISH = re.compile(
     r"^(?:(?:no|nope|sorry|oh|wait|um)[,.!]?\s+)*"
@@ -73,7 +72,7 @@ class _Heard:
     @property
     def text(self) -> str:
         """All of it."""
-        return reduce(join, self.parts)
+        return glued(self.parts)
 
 
 class Corrections:
@@ -122,7 +121,7 @@ class Corrections:
             for place in reversed(range(len(one.parts))):
                 if _bare(one.parts[place]) == wanted:
                     parts = (*one.parts[:place], said, *one.parts[place + 1 :])
-                    return Corrected(text=reduce(join, parts), turn=one.turn)
+                    return Corrected(text=glued(parts), turn=one.turn)
         return Corrected(text=said, turn=turn if turn is not None else self._turn_of(heard))
 
 

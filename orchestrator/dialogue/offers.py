@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from orchestrator.dialogue.decision import Decision
 from orchestrator.dialogue.phrases import find_flow, match_phrase, what_to_stop
 from orchestrator.flows.model import CollectStep, Slot
 from orchestrator.tasks.commands import Command
@@ -17,7 +18,7 @@ from orchestrator.tasks.processor import current_step
 from orchestrator.tasks.state import Task
 
 if TYPE_CHECKING:
-    from orchestrator.dialogue.understanding import Decision, Understander
+    from orchestrator.dialogue.understanding import Understander
 
 _FIRST = ("first", "former", "前面", "前者", "头一个")
 _CHAT_EN = re.compile(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from orchestrator.dialogue import offers
+from orchestrator.dialogue.decision import Decision
 from orchestrator.dialogue.late_corrections import late_correction
 from orchestrator.dialogue.phrases import (
     Correction,
@@ -47,21 +48,6 @@ _SLOT_IS = re.compile(
 )
 _REFUSES = re.compile(r"(?:no|nope|不是?|不不)[,，.。]\s*(?P<value>\S.{0,80})$", re.IGNORECASE)
 _YES_NO = Slot(id="answer", type="boolean")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """What the rules made of a text.
-
-    `answer` is the answer to a question of the engine itself: yes, no, or a flow's id. `rest` is what the user said
-    besides; `by` rule or embedding.
-    """
-
-    commands: tuple[Command, ...] = ()
-    answer: str | None = None
-    rest: str = ""
-    by: str = "rule"
-    note: str = ""
 
 
 def open_question(state: State, config: FlowConfig) -> CollectStep | None:

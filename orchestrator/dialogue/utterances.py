@@ -87,14 +87,6 @@ def voiced_s(utterance: Utterance, heard: InputTranscript) -> float:
     return max(0.0, utterance.end_at_s - utterance.onset_at_s)
 
 
-def join(before: str, text: str) -> str:
-    """Return two utterances as one input: Chinese needs no space between them."""
-    if not before:
-        return text
-    needs_space = not ("\u3000" <= before[-1] <= "\u9fff" or "\u3000" <= text[:1] <= "\u9fff")
-    return before + (" " if needs_space else "") + text
-
-
 def turn_input(user: InputUser, utterance_id: UtteranceId | None) -> TurnInput:
     """Return what a turn is begun with."""
     return TurnInput(
