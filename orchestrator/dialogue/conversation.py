@@ -44,7 +44,7 @@ from orchestrator.dialogue.state_line import StateLine
 from orchestrator.dialogue.thinking import Thinking
 from orchestrator.dialogue.turn_loop import TurnLoop
 from orchestrator.dialogue.turn_work import Script
-from orchestrator.dialogue.utterances import Utterance, Utterances, turn_input
+from orchestrator.dialogue.utterances import Utterance, Utterances, stands_alone, turn_input
 from orchestrator.generation import Generation, Generations
 from orchestrator.speech.turn_text import Ending, ending_of
 
@@ -386,7 +386,7 @@ class Conversation:
             hint = payload.interrupt_hint
             is_joined = event.coalesce_key == "joined"
             if active is not None:
-                is_joined = payload.corrects_turn is None and said is None and self._is_joined(active, payload.text)
+                is_joined = payload.corrects_turn is None and said is None and self._is_joined(active, payload)
                 hint = hint or ("interrupted" if active.sounded else None)
                 self._record.note(active, event.utterance_id, by=payload.via)
                 if is_joined:
@@ -405,10 +405,9 @@ class Conversation:
             return
         self._begin(payload, event)
 
-    def _is_joined(self, active: Generation, text: str) -> bool:
-        """Whether new words belong to the input of the answer in the making; what stands for itself does not."""
-        stands_alone = self._book.is_go_on(text) or self._book.is_repeat(text)
-        return not active.sounded and not stands_alone and bool(self._turns.input_of(active))
+    def _is_joined(self, active: Generation, new: InputUser) -> bool:
+        """Whether new words belong to the input of the answer in the making."""
+        return not active.sounded and not stands_alone(new, self._book) and bool(self._turns.input_of(active))
 
     def _heed_stop_phrase(self, payload: InputUser, event: Event) -> InputUser | None:
         """Treat a typed stop phrase like a spoken one; returns what is left to be answered, None for nothing."""

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from orchestrator.contracts.dialogue import TurnInput
 from orchestrator.contracts.events import InputTranscript, InputTurnEnd, InputUser
 from orchestrator.contracts.ids import GenerationId, UtteranceId
+from orchestrator.dialogue.misheard import TYPED
+from orchestrator.dialogue.phrase_book import PhraseBook
+from orchestrator.tasks.extraction.words import is_question
 
 
 @dataclass(slots=True)
@@ -85,6 +88,16 @@ def voiced_s(utterance: Utterance, heard: InputTranscript) -> float:
     if utterance.end_at_s is None:
         return heard.audio_s
     return max(0.0, utterance.end_at_s - utterance.onset_at_s)
+
+
+def stands_alone(user: InputUser, book: PhraseBook) -> bool:
+    """Whether words that come before the first sound of an answer do not go on with what it answers.
+
+    A typed line was sent as a whole: a question is another one. What is spoken may be cut in two by a breath.
+    """
+    if book.is_go_on(user.text) or book.is_repeat(user.text):
+        return True
+    return user.via in TYPED and is_question(user.text)
 
 
 def turn_input(user: InputUser, utterance_id: UtteranceId | None) -> TurnInput:
