@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import math
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -310,3 +310,14 @@ __all__ = [
     "ScriptedBrain",
     "letters",
 ]
+
+
+def checked_rig(folder: Path) -> Iterator[ConversationRig]:
+    """Yield a conversation; then let it end, close it, and check it before and after."""
+    rig = ConversationRig(folder / "r.db")
+    yield rig
+    rig.finish_everything()
+    rig.check()
+    rig.close()
+    rig.check()
+    rig.dispose()

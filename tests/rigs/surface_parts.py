@@ -9,12 +9,22 @@ from typing import Any
 
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QMenu
+from rigs.flow_desk import FLOW
 
 from desktop.settings import Settings
 from orchestrator.contracts.dialogue import HistoryEntry
-from orchestrator.contracts.ids import SessionId
+from orchestrator.contracts.ids import GenerationId, IntentId, SessionId, UtteranceId
+from orchestrator.contracts.views import (
+    CharacterTextView,
+    DeviceView,
+    NoticeView,
+    SpeechStoppedView,
+    StateView,
+    UserTextView,
+)
 from orchestrator.store import records
 
+G1, I1 = GenerationId("g-1"), IntentId("i-1")
 AT = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 SAID = (
     ("user", "what is the weather in foo chow 今天"),
@@ -22,29 +32,6 @@ SAID = (
     ("user", "谢谢"),
     ("assistant", "不客气。"),
 )
-FLOW = """\
-slots:
-  order_number: {type: text, label: order}
-flows:
-  refund:
-    name: a refund
-    examples: [I want a refund, 我要退款]
-    steps:
-      - {id: start, type: start, next: ask}
-      - id: ask
-        type: collect
-        slot_name: order_number
-        response: {text: "Which order?"}
-        next:
-          - {if: "slots.order_number", then: done}
-          - {else: ask}
-      - id: done
-        type: action
-        action: action_response
-        args: {text: "Done: {{ slots.order_number }}."}
-        next: end
-      - {id: end, type: end}
-"""
 BROKEN = FLOW.replace("refund", "return").replace("order_number", "parcel").replace("next: end\n", "next: ennd\n")
 BROKEN = BROKEN.replace("slot_name: parcel", "slot_name: parsel")
 TESTS = """\
@@ -142,3 +129,18 @@ def fill_history(db: sqlite3.Connection) -> None:
             entry=entry,
             at=AT + timedelta(minutes=number),
         )
+
+
+def fill_window(stage: Any) -> None:
+    """Show everything at once: a long state, a notice, both speakers, an open microphone."""
+    stage.outside.level = -20.0
+    stage.show(
+        DeviceView(direction="input", device="mic", state="open"),
+        StateView(state="speaking", generation_id=G1),
+        UserTextView(utterance_id=UtteranceId("u-1"), text="what is the weather 今天", final=True),
+        CharacterTextView(generation_id=G1, intent_id=I1, text="One moment please, 马上就好。 " * 4),
+        SpeechStoppedView(generation_id=G1, intent_id=I1, at_s=101.0, cut_at=9),
+        NoticeView(code="llm_unreachable", text="", severity="warning"),
+    )
+    stage.at(102.0)
+    stage.window._devices.meter(102.0)

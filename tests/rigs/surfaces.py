@@ -11,7 +11,7 @@ from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QWidget
 from pytestqt.qtbot import QtBot
-from rigs.surface_parts import BROKEN, FLOW, SAID, TESTS, Door, event_records, fill_history
+from rigs.surface_parts import BROKEN, FLOW, SAID, TESTS, Door, event_records, fill_history, fill_window
 
 from audio.room_measure import RoomFigures
 from desktop import paths
@@ -39,15 +39,11 @@ from desktop.ui.settings.numbers_editor import NumbersEditor
 from desktop.ui.setup.guide import STEPS
 from desktop.ui.setup.room_pane import RoomPane
 from orchestrator.contracts.dialogue import ChatMessage, LlmRequest, LlmTask
-from orchestrator.contracts.ids import GenerationId, IntentId, UtteranceId
 from orchestrator.contracts.views import (
-    CharacterTextView,
     DeviceView,
     MuteView,
     NoticeView,
-    SpeechStoppedView,
     StateView,
-    UserTextView,
 )
 from orchestrator.store.database import Database
 
@@ -64,7 +60,6 @@ STUMBLING = RoomFigures(
 )
 """A room in which everything is to be said."""
 
-G1, I1 = GenerationId("g-1"), IntentId("i-1")
 Shown = tuple[str, QWidget]
 """Name of what is shown, and the widget to look at: a window, a dock or a menu."""
 
@@ -148,7 +143,7 @@ class Home:
         yield "starting", window
         stage.show(StateView(state="idle"))
         yield "idle", window
-        self.fill()
+        fill_window(self.stage)
         yield "talking", window
         window.subtitles.correct_last()
         yield "correcting", window
@@ -162,21 +157,6 @@ class Home:
         )
         stage.at(103.0)
         yield "no_devices", window
-
-    def fill(self) -> None:
-        """Show both speakers, a notice and an open microphone."""
-        stage = self.stage
-        stage.outside.level = -20.0
-        stage.show(
-            DeviceView(direction="input", device="mic", state="open"),
-            StateView(state="speaking", generation_id=G1),
-            UserTextView(utterance_id=UtteranceId("u-1"), text="what is the weather 今天", final=True),
-            CharacterTextView(generation_id=G1, intent_id=I1, text="One moment please, 马上就好。 " * 4),
-            SpeechStoppedView(generation_id=G1, intent_id=I1, at_s=101.0, cut_at=9),
-            NoticeView(code="llm_unreachable", text="", severity="warning"),
-        )
-        stage.at(102.0)
-        stage.window._devices.meter(102.0)
 
     def _notices(self) -> Iterator[Shown]:
         """Yield the bar with every notice there is."""
@@ -213,7 +193,7 @@ class Home:
         stage.show(StateView(state="idle"))
         mode.turn(True)
         yield "companion_idle", mode.companion
-        self.fill()
+        fill_window(self.stage)
         mode._on_meter()
         stage.at(102.5)
         mode.companion.bubble.setVisible(True)

@@ -20,17 +20,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 from rigs.pixels import pixels
+from rigs.surface_parts import fill_window
 
 from desktop.ui.avatar.pose import STATES
 from desktop.ui.theme import DARK, LIGHT, Palette, Theme, contrast, font_scale, set_font_scale, stylesheet
-from orchestrator.contracts.ids import GenerationId, IntentId, UtteranceId
+from orchestrator.contracts.ids import GenerationId, IntentId
 from orchestrator.contracts.views import (
-    CharacterTextView,
-    DeviceView,
     NoticeView,
-    SpeechStoppedView,
     StateView,
-    UserTextView,
 )
 
 G1, I1 = GenerationId("g-1"), IntentId("i-1")
@@ -42,21 +39,6 @@ def scale(request: Any, qapp: object) -> Iterator[float]:
     set_font_scale(request.param)
     yield request.param
     set_font_scale(1.0)
-
-
-def fill(stage: Any) -> None:
-    """Show everything at once: a long state, a notice, both speakers, an open microphone."""
-    stage.outside.level = -20.0
-    stage.show(
-        DeviceView(direction="input", device="mic", state="open"),
-        StateView(state="speaking", generation_id=G1),
-        UserTextView(utterance_id=UtteranceId("u-1"), text="what is the weather 今天", final=True),
-        CharacterTextView(generation_id=G1, intent_id=I1, text="One moment please, 马上就好。 " * 4),
-        SpeechStoppedView(generation_id=G1, intent_id=I1, at_s=101.0, cut_at=9),
-        NoticeView(code="llm_unreachable", text="", severity="warning"),
-    )
-    stage.at(102.0)
-    stage.window._devices.meter(102.0)
 
 
 def shown(window: QWidget) -> list[QWidget]:
@@ -76,7 +58,7 @@ def is_a_thing(widget: QWidget) -> bool:
 @pytest.mark.parametrize("language", ["en", "zh_CN"])
 def test_every_widget_has_an_accessible_name(make_stage: Callable[..., Any], language: str) -> None:
     stage = make_stage(language)
-    fill(stage)
+    fill_window(stage)
     things = [w for w in shown(stage.window) if is_a_thing(w)]
     assert len(things) > 20
     nameless = [
@@ -112,7 +94,7 @@ def test_texts_and_signs_have_contrast(palette: Palette) -> None:
 def test_painted_texts_have_contrast(make_stage: Callable[..., Any], language: str, theme: str) -> None:
     """Measured in the picture: the ink that differs most from the ground of a label."""
     stage = make_stage(language, theme)
-    fill(stage)
+    fill_window(stage)
     checked = 0
     whole = stage.window.grab().toImage()
     for widget in shown(stage.window):
@@ -138,7 +120,7 @@ def test_nothing_is_cut_off(make_stage: Callable[..., Any], scale: float, langua
     stage = make_stage(language, theme)
     window = stage.window
     assert font_scale() == scale
-    fill(stage)
+    fill_window(stage)
     for state in STATES:
         stage.show(StateView(state=state))
         for widget in shown(window):
@@ -164,7 +146,7 @@ def assert_whole(widget: QWidget, window: QWidget) -> None:
 
 
 def test_tab_reaches_every_control_and_comes_round(stage: Any) -> None:
-    fill(stage)
+    fill_window(stage)
     window = stage.window
     window.activateWindow()
     wanted = {w for w in shown(window) if isinstance(w, (QAbstractButton, QLineEdit)) and w.isEnabled()}

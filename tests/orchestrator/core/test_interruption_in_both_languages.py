@@ -6,20 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rigs.conversation_rig import ConversationRig, letters
+from rigs.conversation_rig import ConversationRig, checked_rig, letters
 
 from orchestrator.contracts.lanes import GenerationState
 
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[ConversationRig]:
-    rig = ConversationRig(tmp_path / "r.db")
-    yield rig
-    rig.finish_everything()
-    rig.check()
-    rig.close()
-    rig.check()
-    rig.dispose()
+    yield from checked_rig(tmp_path)
 
 
 def speak(rig: ConversationRig, *sentences: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rigs.conversation_rig import ConversationRig
+from rigs.conversation_rig import ConversationRig, checked_rig
 
 from orchestrator.contracts.commands import SetAsleep
 from orchestrator.dialogue.attention import AttentionSettings, is_addressed, is_only_called, sends_to_sleep
@@ -55,13 +55,7 @@ def test_what_sends_it_to_sleep(text: str, sleeps: bool) -> None:
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[ConversationRig]:
-    rig = ConversationRig(tmp_path / "r.db")
-    yield rig
-    rig.finish_everything()
-    rig.check()
-    rig.close()
-    rig.check()
-    rig.dispose()
+    yield from checked_rig(tmp_path)
 
 
 def needs_name(rig: ConversationRig) -> None:

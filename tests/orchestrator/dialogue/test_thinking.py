@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from rigs.conversation_rig import ConversationRig
+from rigs.conversation_rig import ConversationRig, checked_rig
 
 from desktop.brain import BrainFactory
 from desktop.paths import flow_config
@@ -19,12 +19,7 @@ CUES = {"en": "Let me think.", "zh": "我想想。"}
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[ConversationRig]:
-    rig = ConversationRig(tmp_path / "r.db")
-    yield rig
-    rig.finish_everything()
-    rig.close()
-    rig.check()
-    rig.dispose()
+    yield from checked_rig(tmp_path)
 
 
 def gestures(rig: ConversationRig) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from rigs.conversation_parts import ScriptedModel
-from rigs.conversation_rig import ConversationRig, letters
+from rigs.conversation_rig import ConversationRig, checked_rig, letters
 
 from orchestrator.contracts.commands import Notify, Stop
 from orchestrator.contracts.dialogue import Reminder
@@ -18,13 +18,7 @@ from orchestrator.policy_file import load_policy
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[ConversationRig]:
-    rig = ConversationRig(tmp_path / "r.db")
-    yield rig
-    rig.finish_everything()
-    rig.check()
-    rig.close()
-    rig.check()
-    rig.dispose()
+    yield from checked_rig(tmp_path)
 
 
 def notify(rig: ConversationRig, name: str, text: str, *, urgent: bool = False, expires_s: float | None = None) -> None:
