@@ -374,7 +374,7 @@ def test_import_takes_what_a_folder_offers(root: Path, tmp_path: Path, layout: s
 
 
 def test_import_of_wrong_bytes_places_nothing(root: Path, tmp_path: Path) -> None:
-    given = write_all(tmp_path / "given", {"model.bin": BIG[:-1] + b"x", "config.json": SMALL})
+    given = write_all(tmp_path / "given", {"model.bin": BIG[:-1] + bytes([BIG[-1] ^ 1]), "config.json": SMALL})
     store = store_of(root, toy_model(CONTENTS, hub_source()))
     with pytest.raises(InputError, match=r"model\.bin") as corrupt:
         store.import_folder(given)
