@@ -172,7 +172,7 @@ def _number(match: re.Match[str]) -> str:
 
 
 def _plain(match: re.Match[str], *, before: str, after: str) -> str:
-    whole = match["whole"]
+    whole = match["whole"].replace(",", "")
     is_bare = not match["fraction"] and not match["sign"]
     if is_bare and after[:1] == "年" and len(whole) in (2, 4) and not (len(whole) == 2 and after[1:2] == "代"):
         return chinese_digits(whole)

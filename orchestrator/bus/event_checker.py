@@ -67,10 +67,13 @@ class EventChecker:
             self._say(record, "not a record: type or payload is missing")
             return
         self.counts[kind] += 1
-        self._check_frame(record, kind)
         handler = getattr(self, "_on_" + kind.replace(":", "_"), None)
-        if handler is not None:
-            handler(record, record["payload"])
+        try:
+            self._check_frame(record, kind)
+            if handler is not None:
+                handler(record, record["payload"])
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            self._say(record, f"a field is missing or of the wrong kind: {error}")
 
     def finish(self) -> list[str]:
         """Check what must have ended, and return all problems."""

@@ -10,8 +10,7 @@ from typing import Any
 from orchestrator.contracts.dialogue import ChatMessage, LlmRequest, LlmTask
 from orchestrator.flows.model import Slot
 from orchestrator.tasks.extraction.extract import extract
-from orchestrator.tasks.extraction.numbers_en import digits_for_words
-from orchestrator.tasks.extraction.numbers_zh import digits_for_numerals
+from orchestrator.tasks.extraction.normal import with_digits
 from orchestrator.tasks.extraction.words import CJK
 
 _NUMBER = re.compile(r"\d+(?:[.:]\d+)*")
@@ -43,7 +42,7 @@ def generate_request(prompt: str, user_text: str) -> LlmRequest:
 
 
 def _numbers(text: str) -> set[str]:
-    folded = digits_for_numerals(text) if CJK.search(text) else digits_for_words(text)
+    folded = with_digits(text)
     found = set()
     for match in _NUMBER.findall(folded):
         found.add(re.sub(r"^0+(?=\d)", "", match.rstrip(".:")))

@@ -16,8 +16,7 @@ from orchestrator.tasks.extraction import moments_en, moments_zh
 from orchestrator.tasks.extraction.extract import extract
 from orchestrator.tasks.extraction.find_when import days_of, times_of
 from orchestrator.tasks.extraction.moments import FIRST_HOUR, FoundTime, resolve_time
-from orchestrator.tasks.extraction.numbers_en import digits_for_words
-from orchestrator.tasks.extraction.numbers_zh import digits_for_numerals
+from orchestrator.tasks.extraction.normal import normal_form, with_digits
 from orchestrator.tasks.extraction.words import CJK
 
 _SHIFT = re.compile(
@@ -55,7 +54,7 @@ def _moment(slot: Slot, text: str, old: str, now: datetime) -> str | None:
     except ValueError:
         return None
     chinese = bool(CJK.search(text))
-    normal = digits_for_numerals(text) if chinese else digits_for_words(text)
+    normal = normal_form(text)
     module = moments_zh if chinese else moments_en
     shift = _SHIFT.match(text.strip(" .。!！"))
     if shift is not None:
@@ -93,7 +92,7 @@ def _in_part(slot: Slot, text: str, part: re.Match[str], before: datetime, now: 
     hour = before.hour % 12 + (12 if part["pm"] or part["pm_zh"] else 0)
     if rest:
         chinese = bool(CJK.search(rest))
-        normal = digits_for_numerals(rest) if chinese else digits_for_words(rest)
+        normal = normal_form(rest)
         days = days_of(moments_zh if chinese else moments_en, normal, now)
         if len(days) != 1 or not _is_all(slot, "date", rest, now):
             return None
@@ -125,7 +124,7 @@ def _length(slot: Slot, text: str, old: float, now: datetime) -> int | None:
 
 
 def _is_number(text: str) -> bool:
-    bare = digits_for_numerals(text) if CJK.search(text) else digits_for_words(text)
+    bare = with_digits(text)
     return bare.strip(" .。!！").isdigit()
 
 

@@ -16,8 +16,7 @@ from orchestrator.tasks.extraction.find_numbers import find_integers, find_numbe
 from orchestrator.tasks.extraction.find_patterns import find_pattern
 from orchestrator.tasks.extraction.find_when import dates_in, datetimes_in, durations_in, times_in
 from orchestrator.tasks.extraction.hits import Hit, Span
-from orchestrator.tasks.extraction.numbers_en import digits_for_words
-from orchestrator.tasks.extraction.numbers_zh import digits_for_numerals
+from orchestrator.tasks.extraction.normal import normal_form, with_digits
 from orchestrator.tasks.extraction.words import CJK, fold_en, is_measure_zh, is_question, leftover_en, leftover_zh
 
 MAX_CHARS = 400
@@ -85,7 +84,7 @@ def _judge(slot: Slot, text: str, now: datetime) -> Extraction | None:
         if answer is None:
             return None
         return Extraction(value=answer.value, is_strict=answer.is_strict, rest=answer.rest)
-    normal = digits_for_numerals(text) if chinese else digits_for_words(text)
+    normal = with_digits(text) if slot.pattern is not None else normal_form(text)
     hits: Iterable[Hit]
     if slot.type == "choice":
         hits = _meant(find_choices(slot, text, normal), text)

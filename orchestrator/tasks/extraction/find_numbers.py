@@ -74,7 +74,8 @@ def _plain_numbers(normal: str, *, chinese: bool) -> Iterator[Hit]:
     found = list((_NUMBER_ZH if chinese else _NUMBER).finditer(normal))
     if len(found) > 1 and all(re.fullmatch(r"\s?", normal[a.end() : b.start()]) for a, b in itertools.pairwise(found)):
         texts = [m[0] for m in found]
-        if all(len(t) == 1 for t in texts) or (len(texts) == 2 and len(texts[0]) == 2 and len(texts[1]) == 2):
+        is_said_in_parts = all(len(t) == 1 for t in texts) or [len(t) for t in texts] == [2, 2]
+        if is_said_in_parts and all(t.isdecimal() for t in texts):
             yield Hit(value=int("".join(texts)), spans=((found[0].start(), found[-1].end()),))
             return
     for match in found:
@@ -97,7 +98,7 @@ def _plain_numbers(normal: str, *, chinese: bool) -> Iterator[Hit]:
 
 def _plain_number(text: str) -> float | int:
     text = text.removesuffix("th")
-    return float(text) if "." in text else int(text[:19])
+    return float(text) if "." in text else int(text)
 
 
 def find_integers(normal: str, *, chinese: bool) -> Iterator[Hit]:

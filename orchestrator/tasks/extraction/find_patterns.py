@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from orchestrator.flows.model import Slot
 from orchestrator.flows.slot_values import coerce
 from orchestrator.tasks.extraction.hits import Hit, Span
-from orchestrator.tasks.extraction.numbers_en import digits_for_words
+from orchestrator.tasks.extraction.normal import with_digits
 from orchestrator.tasks.extraction.numbers_zh import digits_for_numerals
 from orchestrator.tasks.extraction.words import CJK
 
@@ -55,7 +55,7 @@ def _pattern_candidates(text: str, normal: str) -> Iterator[tuple[str, Span]]:
             span = (tokens[at].start(), tokens[at + size - 1].end())
             piece = text[span[0] : span[1]].strip(".")
             joined = piece.replace(" ", "").replace("-", "")
-            numerals = digits_for_numerals(piece) if CJK.search(piece) else digits_for_words(piece)
+            numerals = with_digits(piece)
             for form in (piece, joined, joined.upper(), numerals.replace(" ", ""), numerals.replace(" ", "").upper()):
                 yield form, span
     spoken = _as_written(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 _UNITS = {
@@ -136,7 +137,7 @@ def _cardinal(tokens: list[str], start: int) -> tuple[int, int, bool]:  # noqa: 
             pass
         elif word in ("a", "an") and last == "none" and _next_is(tokens, index + 1, ("hundred", *_SCALES)):
             current, last = 1, "a"
-        elif last == "none" and word.isdigit() and _next_is(tokens, index + 1, ("hundred", *_SCALES)):
+        elif last == "none" and word.isdecimal() and _next_is(tokens, index + 1, ("hundred", *_SCALES)):
             current, last = int(word[:12]), "digits"
         elif last == "none" and word == "dozen":
             return 12, 1, False
@@ -167,6 +168,8 @@ def _scaled(match: re.Match[str]) -> str:
 
 
 def _plain(value: float) -> str:
+    if not math.isfinite(value):
+        return ""
     return str(round(value)) if abs(value - round(value)) < 1e-6 else str(value)
 
 
@@ -174,7 +177,7 @@ def _fractions(text: str) -> str:
     text = re.sub(
         r"\b(\d+) point (\d+?)((?:000){1,3})\b", lambda m: _plain(float(f"{m[1]}.{m[2]}") * 10 ** len(m[3])), text
     )
-    text = re.sub(r"\bhalf (?:a )?(\d+(?:000)+)\b", lambda m: _plain(int(m[1]) / 2), text)
+    text = re.sub(r"\bhalf (?:a )?(\d+(?:000)+)\b", lambda m: _plain(float(m[1]) / 2), text)
     text = re.sub(r"\b(\d+) point ((?:\d+ ?)+)(?=\D|$)", lambda m: f"{m[1]}.{m[2].replace(' ', '')} ", text)
     text = re.sub(r"\b(?:oh|o)\b(?=(?: (?:oh|o))* \d+\b)|(?<=\d )(?:oh|o)\b(?!['’])", "0", text)
     text = re.sub(r"\b0 (?=\d\b)(?<!\d 0 )", "0", text)

@@ -23,6 +23,10 @@ _NOT_NUMERALS = re.compile(
 )
 
 
+# Longer ones are no numbers that anybody says.
+MAX_NUMERAL = 30
+
+
 def parse(numeral: str) -> float | int | None:
     """Return the value of a numeral such as 一百二, 两千零五, 三万五, 一零零八; None when it is none."""
     whole, _, fraction = numeral.partition("点")
@@ -46,7 +50,7 @@ def _whole(text: str) -> int | None:
         scale = 1
         for char in rest:
             scale *= _UNITS.get(char) or _LARGE.get(char) or 0
-        return round(float(match[0]) * scale) if scale else None
+        return round(float(match[0]) * scale) if scale and len(match[0]) + len(rest) <= MAX_NUMERAL else None
     return _with_units(text)
 
 
@@ -82,7 +86,8 @@ def _with_units(text: str) -> int | None:
 
 def digits_for_numerals(text: str) -> str:
     """Return the text with numerals as digits; half-width, without spaces between Chinese characters."""
-    text = unicodedata.normalize("NFKC", text)
+    # what stands for a protected word below has no meaning of its own
+    text = re.sub("[\ue000-\uf8ff]", "", unicodedata.normalize("NFKC", text))
     text = re.sub(r"(?<=[\u3400-\u9fff\d])\s+(?=[\u3400-\u9fff\d])", "", text)
     protected: list[str] = []
 
