@@ -44,7 +44,8 @@ from orchestrator.dialogue.state_line import StateLine
 from orchestrator.dialogue.thinking import Thinking
 from orchestrator.dialogue.turn_loop import TurnLoop
 from orchestrator.dialogue.turn_work import Script
-from orchestrator.dialogue.utterances import Utterance, Utterances, stands_alone, turn_input
+from orchestrator.dialogue.utterances import Standing, Utterance, Utterances, turn_input
+from orchestrator.dialogue.waiting_lines import WaitingLines
 from orchestrator.generation import Generation, Generations
 from orchestrator.speech.turn_text import Ending, ending_of
 
@@ -88,7 +89,7 @@ class Conversation:
         self._book = book
         self._times = times or InterruptionTimes()
         self._utterances = Utterances()
-        self._kept: list[InputUser] = []
+        self._kept = WaitingLines(bus, views)
         self._corrections = Corrections(views, turns.turn_of)
         self._silence = SilenceTimer(
             limit_s=lambda: self._brain().silence_timeout_s(),
@@ -236,7 +237,7 @@ class Conversation:
 
     def _stop_now(self, payload: InputInterrupt, utterance_id: UtteranceId | None) -> None:
         active = self._turns.active
-        self._kept.clear()
+        self._kept.forget()
         self.speculation.discard("stopped")
         if payload.reason is InterruptReason.USER_STOP:
             self.quiet.begin()
@@ -276,18 +277,16 @@ class Conversation:
         """Begin to answer what is the whole turn if the user says no more; an unfinished sentence is not."""
         if (
             self._is_closing
-            or self._kept
+            or len(self._kept)
             or utterance is not self._utterances.only()
-            or self._is_unfinished(heard.text)
+            or self._book.holds_turn(heard.text)
+            or ending_of(heard.text) is Ending.OPEN
         ):
             return
         user = input_of(self._judge.decide(utterance, heard, self._book), utterance, heard.language)
         if user is not None and self._heeding.judge(user, utterance) is Heed.ANSWER:
             turn = turn_input(user, utterance.utterance_id)
             self.speculation.begin(turn, script=self._script_for(user.text))
-
-    def _is_unfinished(self, text: str) -> bool:
-        return self._book.holds_turn(text) or ending_of(text) is Ending.OPEN
 
     def _on_turn_end(self, envelope: Envelope) -> None:
         payload = envelope.event.payload
@@ -334,6 +333,7 @@ class Conversation:
         is_joined = False
         if decision.verdict is Verdict.STOP_ONLY:
             self.quiet.begin()
+            self._kept.forget()
         if active is not None:
             was_touched = decision.verdict is not Verdict.KEEP
             if was_touched:
@@ -346,19 +346,17 @@ class Conversation:
                     user = replace(user, text=glue(self._turns.input_of(active), user.text))
                 self._cancel(active, InterruptReason.USER_BARGE_IN, is_joined=is_joined)
         if user is not None:
+            said = Event(
+                payload=user,
+                source="dialogue",
+                session_id=self._turns.session_id,
+                utterance_id=utterance_id,
+                coalesce_key="joined" if is_joined else None,
+            )
             if decision.is_kept:
-                self._kept.append(user)
+                self._kept.keep(said, user, self._book, str(utterance_id))
             else:
-                joined = "joined" if is_joined else None
-                self._bus.post(
-                    Event(
-                        payload=user,
-                        source="dialogue",
-                        session_id=self._turns.session_id,
-                        utterance_id=utterance_id,
-                        coalesce_key=joined,
-                    )
-                )
+                self._bus.post(said)
         self._line.refresh()
         if user is None or decision.is_kept:
             self._when_quiet()
@@ -371,22 +369,24 @@ class Conversation:
         if not isinstance(payload, InputUser):
             return
         if payload.via in TYPED and event.dedupe_key is None:
-            heeded = self._heed_stop_phrase(payload, event)
+            heeded = self._judge.after_stop_phrase(payload, self._book)
             if heeded is None:
+                self._stop_by_line(payload, event)
                 return
             payload = heeded
         said = self._corrections.heed(payload, event.utterance_id, self._brain())
         if said is not None:
             payload = replace(payload, text=said.text, corrects=None, corrects_turn=said.turn, interrupt_hint=None)
         active = self._turns.active
+        standing = self._standing(active, payload, event, is_correction=said is not None)
+        if standing is Standing.AFTER:
+            self._keep(envelope, payload, active)
+            return
         if envelope.lane is Lane.CONTROL or active is not None:
-            if active is not None and active.is_protected and active.sounded:
-                self._kept.append(payload)
-                return
             hint = payload.interrupt_hint
             is_joined = event.coalesce_key == "joined"
             if active is not None:
-                is_joined = payload.corrects_turn is None and said is None and self._is_joined(active, payload)
+                is_joined = standing is Standing.JOINED
                 hint = hint or ("interrupted" if active.sounded else None)
                 self._record.note(active, event.utterance_id, by=payload.via)
                 if is_joined:
@@ -405,35 +405,39 @@ class Conversation:
             return
         self._begin(payload, event)
 
-    def _is_joined(self, active: Generation, new: InputUser) -> bool:
-        """Whether new words belong to the input of the answer in the making."""
-        return not active.sounded and not stands_alone(new, self._book) and bool(self._turns.input_of(active))
+    def _standing(self, active: Generation | None, new: InputUser, event: Event, *, is_correction: bool) -> Standing:
+        """Return what new words are to the input of the answer in the making, and to what waits behind it."""
+        if active is not None and active.is_protected and active.sounded:
+            return Standing.AFTER
+        if is_correction or new.corrects_turn is not None:
+            return Standing.INSTEAD
+        before = self._turns.input_of(active) if active is not None and not active.sounded else ""
+        return self._kept.standing(event, new, before, self._book)
 
-    def _heed_stop_phrase(self, payload: InputUser, event: Event) -> InputUser | None:
-        """Treat a typed stop phrase like a spoken one; returns what is left to be answered, None for nothing."""
-        stop = self._book.stop_phrase(payload.text)
-        if stop is None or self._brain().accepts_as_answer(payload.text, payload.language):
-            return payload
-        if stop.kind == "objection":
-            return replace(payload, interrupt_hint="objection")
-        active = self._turns.active
-        if stop.rest:
-            return replace(payload, text=stop.rest, interrupt_hint="interrupted" if active is not None else None)
-        self._views.show(UserTextView(utterance_id=event.utterance_id, text=payload.text, final=True, via=payload.via))
+    def _keep(self, envelope: Envelope, new: InputUser, active: Generation | None) -> None:
+        """Let an input wait for the answers before it; one that sounds already is cut off by it."""
+        self._kept.keep(envelope.event, new, self._book, envelope.event_id)
+        if active is not None and active.sounded and not active.is_protected:
+            self._record.note(active, envelope.event.utterance_id, by=new.via)
+            self._cancel(active, InterruptReason.TOPIC_CHANGE)
+        self._line.refresh()
+        self._when_quiet()
+
+    def _stop_by_line(self, payload: InputUser, event: Event) -> None:
+        """Be silent: a line was typed that asks for it and for nothing else."""
+        self._kept.show(event, payload)
+        self._kept.forget()
         self.quiet.begin()
+        active = self._turns.active
         if active is not None:
             self._record.confirm(active, Verdict.STOP_ONLY, "words", payload.text, event.utterance_id)
             self._cancel(active, InterruptReason.USER_STOP)
         self._line.refresh()
-        return None
 
     def _begin(self, payload: InputUser, event: Event) -> None:
         if self._is_closing:
             return
-        if payload.via in TYPED:
-            self._views.show(
-                UserTextView(utterance_id=event.utterance_id, text=payload.text, final=True, via=payload.via)
-            )
+        self._kept.show(event, payload)
         user = turn_input(payload, event.utterance_id)
         self.quiet.end()
         self._silence.disarm()
@@ -465,9 +469,7 @@ class Conversation:
         """Answer what was kept, else let notifications through, once neither side has anything going on."""
         if self._is_closing or not self.is_quiet:
             return
-        if self._kept:
-            kept = self._kept.pop(0)
-            self._bus.post(Event(payload=kept, source="dialogue", session_id=self._turns.session_id))
+        if self._kept.post_next():
             return
         for hook in self.idle_hooks:
             hook()
@@ -484,8 +486,6 @@ class Conversation:
         self.held.come_back(notification)
         self._on_answer_end(notification)
         self._line.refresh()
-
-    # --- small things -----------------------------------------------------------------------------------
 
     def _is_stale(self, envelope: Envelope) -> bool:
         """An interrupt for an answer that is over changes nothing; nor does what its tools return."""

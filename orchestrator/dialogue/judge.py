@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from orchestrator.contracts.dialogue import Brain
 from orchestrator.contracts.events import InputTranscript, InputUser
@@ -41,6 +42,16 @@ class Judge:
             and is_faint(audio_s=voiced_s(utterance, heard), avg_logprob=heard.avg_logprob),
         )
         return decide(text, rejected=heard.rejected is not None, situation=situation, book=book)
+
+    def after_stop_phrase(self, typed: InputUser, book: PhraseBook) -> InputUser | None:
+        """Return what a typed line leaves to be answered behind a stop phrase, as a spoken one would; None: nothing."""
+        stop = book.stop_phrase(typed.text)
+        if stop is None or self._brain().accepts_as_answer(typed.text, typed.language):
+            return typed
+        if stop.kind == "objection":
+            return replace(typed, interrupt_hint="objection")
+        hint = "interrupted" if self._turns.active is not None else None
+        return replace(typed, text=stop.rest, interrupt_hint=hint) if stop.rest else None
 
     def _spoken_text(self, generation_id: GenerationId | None) -> str:
         """Return what was said lately, by the given answer and the newest one."""

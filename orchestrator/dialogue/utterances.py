@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from enum import StrEnum
 
 from orchestrator.contracts.dialogue import TurnInput
 from orchestrator.contracts.events import InputTranscript, InputTurnEnd, InputUser
 from orchestrator.contracts.ids import GenerationId, UtteranceId
 from orchestrator.dialogue.misheard import TYPED
 from orchestrator.dialogue.phrase_book import PhraseBook
-from orchestrator.tasks.extraction.words import is_question
+from orchestrator.dialogue.phrases import match_correction, match_phrase
+from orchestrator.speech.turn_text import Ending, ending_of
+from orchestrator.tasks.extraction.words import CJK, is_question
+
+_GOES_ON_EN = re.compile(
+    r"(?:and|or|but|because|since|unless|except|plus|with|without|to|for|at|in|on|from|about|by|of|until|as well"
+    r"|instead|too|please|preferably|especially"
+    r"|(?:oh |ah )?(?:no|nope|not|sorry|actually|rather|oops|correction|scratch that|i mean|i meant|make (?:that|it)))"
+    r"\b",
+    re.IGNORECASE,
+)
+_GOES_ON_ZH = re.compile(
+    r"还有(?!谁|什么|多)|以及|或者|但是|可是|不过|因为|而且|并且|除了|比如|例如|关于|尤其|最好|[和跟与](?!我|你)"
+    r"|(?:哦|啊)?(?:不对|不是|不(?=[，,。\s]|$))|不好意思|对不起|我是说|我是想说|我的意思是|我?(?:说|弄|搞|记)错了"
+    r"|改成|改为|改到|换成|应该是"
+)
 
 
 @dataclass(slots=True)
@@ -90,14 +107,52 @@ def voiced_s(utterance: Utterance, heard: InputTranscript) -> float:
     return max(0.0, utterance.end_at_s - utterance.onset_at_s)
 
 
-def stands_alone(user: InputUser, book: PhraseBook) -> bool:
-    """Whether words that come before the first sound of an answer do not go on with what it answers.
+class Standing(StrEnum):
+    """How an input stands to the one whose answer is being made and has not sounded."""
 
-    A typed line was sent as a whole: a question is another one. What is spoken may be cut in two by a breath.
+    JOINED = "joined"
+    """It goes on with it: both are one input."""
+    INSTEAD = "instead"
+    """It is answered in its place."""
+    AFTER = "after"
+    """It is a request of its own, answered when the other one has been."""
+
+
+def standing_of(user: InputUser, before: str, book: PhraseBook) -> Standing:
+    """Return how `user` stands to the input `before`.
+
+    What is spoken may be cut in two by a breath, so it is joined. A typed line was sent as a whole: it is joined only
+    where its first words, or the last ones before, say that one sentence goes on.
     """
-    if book.is_go_on(user.text) or book.is_repeat(user.text):
-        return True
-    return user.via in TYPED and is_question(user.text)
+    text = user.text
+    if book.is_go_on(text) or book.is_repeat(text):
+        return Standing.INSTEAD
+    if user.via not in TYPED:
+        return Standing.JOINED
+    command = match_phrase(text)
+    if command is not None and command.kind == "cancel":
+        return Standing.INSTEAD
+    is_continued = is_left_open(before) or (not is_question(text) and goes_on(text))
+    if user.interrupt_hint is not None:
+        # "Wait, ..." is said to the line before.
+        return Standing.INSTEAD if is_question(text) and not is_continued else Standing.JOINED
+    return Standing.JOINED if is_continued else Standing.AFTER
+
+
+def goes_on(text: str) -> bool:
+    """Whether a line begins like the second part of a sentence, or puts right what was said before."""
+    begins = (_GOES_ON_ZH if CJK.search(text) else _GOES_ON_EN).match(text.strip())
+    return begins is not None or match_correction(text) is not None
+
+
+def is_left_open(text: str) -> bool:
+    """Whether a line that was sent ends in the middle of a sentence; a word that may end one does."""
+    stripped = text.strip()
+    if not stripped or (stripped[-1] in ".!?。！？" and not stripped.endswith(("...", "。。。"))):
+        return False
+    return ending_of(stripped) is Ending.OPEN and (
+        not stripped[-1].isalnum() or ending_of(f"{stripped}.") is Ending.OPEN
+    )
 
 
 def turn_input(user: InputUser, utterance_id: UtteranceId | None) -> TurnInput:

@@ -219,16 +219,3 @@ def test_an_interrupt_that_has_expired_changes_nothing(rig: ConversationRig) -> 
     rig.do(lambda: rig.bus.post(event))
     assert active.state is GenerationState.STREAMING
     assert rig.bus.counters["dropped:expired"] == 1
-
-
-@pytest.mark.parametrize(("first", "second"), [("tell me about Rome", "what is a whale"), ("罗马怎么样", "鲸鱼是什么")])
-def test_a_question_typed_before_the_first_sound_is_a_question_of_its_own(
-    rig: ConversationRig, first: str, second: str
-) -> None:
-    rig.type(first)
-    rig.until(lambda: bool(rig.open_calls()))
-    rig.type(second)
-    rig.advance(2)
-    assert rig.inputs[-1].text == second
-    assert [c.generation_id for c in rig.open_calls()] == [rig.core.turns.active.generation_id]  # type: ignore[union-attr]
-    assert [entry["text"] for entry in rig.stored() if entry["role"] == "user"] == [first, second]
