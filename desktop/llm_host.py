@@ -18,7 +18,7 @@ from orchestrator.contracts.dialogue import ChatMessage, Llm
 from orchestrator.contracts.errors import InputError
 from orchestrator.contracts.events import Payload
 from orchestrator.contracts.ids import GenerationId, IdFactory
-from orchestrator.llm.client import LlmClient, LlmStatus
+from orchestrator.llm.client import LlmClient, LlmLimits, LlmStatus
 from orchestrator.llm.connection import load_adapter
 from orchestrator.llm.endpoint import FixedEndpoint, endpoint_from_options
 from orchestrator.llm.local_server import LocalServer, ServerState
@@ -27,6 +27,8 @@ from orchestrator.llm.no_llm import NoLlm
 LOCAL_DEFAULT = "smollm2-135m-instruct"
 LOCAL_CHINESE = "qwen2.5-coder-0.5b-instruct"
 
+_OFFLINE_PATIENCE_S = 60.0
+"""To the first word, once the model is loaded: a long conversation takes a slow processor that long to read."""
 _GRACE_S = 20.0
 """How long a model that was replaced may go on with the answer it is making."""
 
@@ -141,7 +143,13 @@ class LlmHost:
                 )
             endpoint = replace(endpoint, api_key=key)
         offers_tools = settings.llm_tools != "off"
-        client = LlmClient(FixedEndpoint(endpoint), clock=self._clock, ids=self._ids, offers_tools=offers_tools)
+        client = LlmClient(
+            FixedEndpoint(endpoint),
+            clock=self._clock,
+            ids=self._ids,
+            limits=LlmLimits.of_patience(settings.llm_patience_s),
+            offers_tools=offers_tools,
+        )
         return LlmParts(name=settings.llm_model or settings.llm, client=client)
 
     def _prepare_local(self, settings: Settings) -> LlmParts:
@@ -157,7 +165,13 @@ class LlmHost:
         return LlmParts(
             name=name,
             server=server,
-            client=LlmClient(server, clock=self._clock, ids=self._ids, offers_tools=settings.llm_tools == "on"),
+            client=LlmClient(
+                server,
+                clock=self._clock,
+                ids=self._ids,
+                limits=LlmLimits.of_patience(_OFFLINE_PATIENCE_S),
+                offers_tools=settings.llm_tools == "on",
+            ),
             knows_chinese=model is None or not {"zh", "multi"}.isdisjoint(model.languages),
         )
 

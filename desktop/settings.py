@@ -110,6 +110,9 @@ class Settings:
         "whether the model may call tools (time, reminders, memory, pages); auto: only an endpoint's",
         choices=("auto", "on", "off"),
     )
+    llm_patience_s: float = _setting(
+        20.0, "number", "how long an endpoint may take to its first word; then it is said", minimum=3, maximum=600
+    )
     context_sources: tuple[str, ...] = _setting(
         (),
         "list",

@@ -69,6 +69,7 @@ ENGINE_LIVE = frozenset(
         "llm_key_in_keyring",
         "llm_can_plan",
         "llm_tools",
+        "llm_patience_s",
     }
 )
 """Settings that a running conversation takes over at once."""

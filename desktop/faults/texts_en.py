@@ -242,6 +242,7 @@ TEXTS: dict[str, str] = {
     "fault.llm_model_unknown": "The endpoint does not know the model.",
     "fault.llm_rate_limited": "The endpoint asks to wait.",
     "fault.llm_timeout": "The language model took too long.",
+    "fault.llm_cut_short": "The language model broke off in the middle of its answer.",
     "fault.llm_too_long": "The conversation is too long for the language model.",
     "fault.llm_server_error": "The endpoint failed.",
     "fault.llm_bad_answer": "The endpoint sent no usable answer.",

@@ -242,6 +242,7 @@ TEXTS: dict[str, str] = {
     "fault.llm_model_unknown": "语言模型服务器没有这个模型。",
     "fault.llm_rate_limited": "语言模型服务器要求稍后再试。",
     "fault.llm_timeout": "语言模型没有及时回答。",
+    "fault.llm_cut_short": "语言模型的回答中途断了。",
     "fault.llm_too_long": "对话超出了语言模型的长度。",
     "fault.llm_server_error": "语言模型服务器出错了。",
     "fault.llm_bad_answer": "语言模型服务器返回了无法使用的内容。",

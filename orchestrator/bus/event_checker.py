@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from orchestrator.contracts.intents import CUE_SLOT
+from orchestrator.contracts.intents import APOLOGY_SLOT, CUE_SLOT
 
 Record = dict[str, Any]
 
@@ -51,7 +51,7 @@ class EventChecker:
         self._intent_text: dict[str, str] = {}
         self._intent_owner: dict[str, str] = {}
         self._heard: dict[str, int] = defaultdict(int)
-        self._cues: set[str] = set()
+        self._asides: set[str] = set()
         self._calls: dict[str, int] = defaultdict(int)
         self._tools: dict[str, int] = defaultdict(int)
         self._utterances: dict[str, Counter[str]] = defaultdict(Counter)
@@ -215,7 +215,7 @@ class EventChecker:
     def _check_heard(self, record: Record, generation: _Generation, text: str) -> None:
         parts: list[str] = []
         for intent_id in generation.intents:
-            if intent_id in self._cues:
+            if intent_id in self._asides:
                 continue
             whole = self._intent_text.get(intent_id, "")
             if "played" in self._intents[intent_id]:
@@ -238,8 +238,8 @@ class EventChecker:
             if owner is not None:
                 owner.intents.append(intent_id)
             self._intent_text[intent_id] = str(payload.get("text") or "")
-            if payload.get("slot") == CUE_SLOT:
-                self._cues.add(intent_id)
+            if payload.get("slot") in (CUE_SLOT, APOLOGY_SLOT):
+                self._asides.add(intent_id)
         states.append(state)
         if state in ("playing", "ready", "synthesising"):
             generation = self._stale(record)

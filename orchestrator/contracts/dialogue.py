@@ -80,6 +80,10 @@ class LlmRequest:
     may_call_tools: bool = True
 
 
+CUT_SHORT = "cut_short"
+"""In `LlmUnavailable.args[0]`: the model broke off; what it has said stays said and can be gone on with."""
+
+
 class LlmUnavailable(Exception):  # noqa: N818 - the field's word
     """No model is configured, or it can't be reached or failed; `args[0]` says which."""
 

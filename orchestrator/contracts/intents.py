@@ -9,6 +9,8 @@ from orchestrator.contracts.lanes import Behaviour
 
 CUE_SLOT = "cue"
 """Slot of what is said to fill a wait: it belongs to an answer and is no part of its text."""
+APOLOGY_SLOT = "apology"
+"""Slot of what is said of a failure: beside the answer, and no part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -152,7 +152,6 @@ def answer_entries(spoken: Sequence[SpokenMessage], outcome: str) -> list[Histor
     if not heard:
         return []
     unheard = glued(message.unheard for message in messages)
-    status = "completed" if outcome == "completed" or not unheard else "interrupted"
-    if outcome == "cancelled" and not all(message.is_complete for message in messages):
-        status = "interrupted"
+    is_whole = all(message.is_complete for message in messages)
+    status = "completed" if is_whole and (outcome == "completed" or not unheard) else "interrupted"
     return [HistoryEntry(role="assistant", text=heard, status=status, unheard=unheard)]

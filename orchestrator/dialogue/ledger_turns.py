@@ -47,11 +47,12 @@ def _last_answer(turn: CoreTurn) -> HistoryEntry | None:
 def continuation(turns: TurnLoop) -> Script:
     """Return a script that speaks the unheard rest of the last answer as it was generated.
 
-    If the model was cut off before it had finished, one call continues the text after the rest.
+    If the model was cut off before it had finished, one call continues the text after the rest; it was, too, where it
+    broke off by itself, or failed half-way.
     """
 
     async def run(turn: CoreTurn) -> None:
-        last = _last_answer(turn)
+        last = turns.broken_off() or _last_answer(turn)
         user_text = turns.input_of(turn.generation)
         language = _language_of(user_text, None)
         if last is None:
@@ -63,7 +64,11 @@ def continuation(turns: TurnLoop) -> Script:
         language = _language_of(last.text, None)
         if last.unheard:
             await turn.reply.say(Message(text=last.unheard, source="system", language=language))
-        if turns.last_was_unfinished and turn.llm.is_configured:
+        is_unfinished = turns.last_was_unfinished or not last.unheard
+        if not last.unheard and not turn.llm.is_configured:
+            own = _language_of(user_text, None)
+            await turn.reply.say(Message(text=_NOTHING_LEFT[own], source="system", language=own))
+        elif is_unfinished and turn.llm.is_configured:
             request = LlmRequest(
                 task=LlmTask.PERSONA,
                 messages=(

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 
-from orchestrator.contracts.dialogue import Message
+from orchestrator.contracts.dialogue import CUT_SHORT, LlmUnavailable, Message
 from orchestrator.contracts.errors import GenerationCancelled
 from orchestrator.contracts.ids import IdFactory, IntentId
-from orchestrator.contracts.intents import SpeechIntent
+from orchestrator.contracts.intents import APOLOGY_SLOT, SpeechIntent
 from orchestrator.contracts.ports import SpeechPort
 from orchestrator.contracts.wellformed import mend_text
 from orchestrator.dialogue.heard import HeardLedger, SpokenMessage
@@ -73,11 +73,16 @@ class SpeechReply:
         spoken = self._ledger.open_message(self._generation.generation_id, key=message.key, source=message.source)
         pipe = self._make_pipe()
         async with aclosing(_as_generator(chunks)) as source:
-            async for chunk in source:
-                self._generation.check()
-                if not await self._pass_on(spoken, pipe.feed(mend_text(chunk)), message, guard):
-                    spoken.is_complete = True
-                    return spoken.text
+            try:
+                async for chunk in source:
+                    self._generation.check()
+                    if not await self._pass_on(spoken, pipe.feed(mend_text(chunk)), message, guard):
+                        spoken.is_complete = True
+                        return spoken.text
+            except LlmUnavailable as error:
+                if error.args[:1] == (CUT_SHORT,):
+                    await self._pass_on(spoken, pipe.flush(), message, guard)
+                raise
         await self._pass_on(spoken, pipe.flush(), message, guard)
         spoken.is_complete = True
         return spoken.text
@@ -137,6 +142,7 @@ class SpeechReply:
             generation_id=self._generation.generation_id,
             generation_order=self._generation.order,
             text=piece,
+            slot=APOLOGY_SLOT if message.source == "error" else None,
             voice=self._voice,
             language=message.language,
             interruptible=message.interruptible,

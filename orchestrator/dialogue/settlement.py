@@ -59,7 +59,8 @@ class Settlement:
         if work.pending is not None:
             state = work.pending.settle(TurnHeard(outcome=kind, messages=heard, joined=work.is_joined and not sounded))
         messages = ports.ledger.messages(generation.generation_id)
-        entries = [] if outcome == "failed" else answer_entries(messages, outcome)
+        # What failed is no answer; what a model said before it broke off is one, of which the rest is missing.
+        entries = [] if outcome == "failed" and not work.is_cut_short else answer_entries(messages, outcome)
         version = await ports.history.commit_turn(
             session_id=session_id, generation_id=generation.generation_id, entries=entries, state=state
         )
@@ -74,7 +75,7 @@ class Settlement:
                     full_chars=len(entry.text) + len(entry.unheard),
                 ),
             )
-        if outcome == "failed":
+        if outcome == "failed" and not entries:
             self.emit(
                 generation, HistoryCommitted(role="assistant", status="failed", text="", heard_chars=0, full_chars=0)
             )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from orchestrator.contracts.dialogue import (
+    CUT_SHORT,
     HistoryEntry,
     LlmUnavailable,
     Message,
@@ -19,6 +20,7 @@ from orchestrator.contracts.ids import GenerationId, SessionId
 from orchestrator.contracts.lanes import GenerationState, InterruptReason
 from orchestrator.contracts.views import GenerationEndedView
 from orchestrator.dialogue.effects import TurnEffects
+from orchestrator.dialogue.history import answer_entries
 from orchestrator.dialogue.reply import SpeechReply
 from orchestrator.dialogue.settlement import ACK_LIMIT_S, END_LIMIT_S, Settlement
 from orchestrator.dialogue.turn_context import CoreTurn, Snapshot
@@ -300,6 +302,7 @@ class TurnLoop:
         language = language_of(work.user.text, work.user.language)
         text = self._ports.apology(code, language)
         work.failed_because = code
+        work.is_cut_short = code == CUT_SHORT
         self._settlement.emit(
             work.generation, AppError(code=f"{part}_{code}", part=part, recoverable=True, message=text)
         )
@@ -315,7 +318,7 @@ class TurnLoop:
         if work is not None:
             work.is_joined = is_joined
             self._joined = generation.generation_id if is_joined else None
-            self._spawn_settle(work, "failed" if work.failed_because is not None else "cancelled")
+            self._spawn_settle(work, work.outcome_of("cancelled"))
         # That it stopped when it was held earlier says nothing about what has sounded since.
         generation.stopped.clear()
         self._ports.speech.purge(generation.generation_id, str(reason))
@@ -382,6 +385,16 @@ class TurnLoop:
                 return not all(message.is_complete for message in messages)
         return False
 
+    def broken_off(self) -> HistoryEntry | None:
+        """Return what the newest answer had said when it failed half-way, None if it did not; history has none."""
+        for work in reversed(self._work.values()):
+            spoken = self._ports.ledger.messages(work.generation.generation_id)
+            if spoken and work.generation.settled.is_set():
+                is_broken = work.failed_because is not None and not work.is_cut_short
+                entries = answer_entries(spoken, "failed") if is_broken else []
+                return entries[0] if entries else None
+        return None
+
     @property
     def last_heard_text(self) -> str:
         """The text of the newest answer that sounded, as far as it was generated."""
@@ -412,7 +425,7 @@ class TurnLoop:
         else:
             self._ports.generations.complete(generation)
         generation.stopped.set()
-        self._spawn_settle(work, "failed" if work.failed_because is not None else "completed")
+        self._spawn_settle(work, work.outcome_of("completed"))
         if self.active is generation:
             self.active = None
         self._on_change()

@@ -37,6 +37,7 @@ class TurnWork:
     """What belongs to one generation while it lives.
 
     `kept` and `early_state` are what a speculative one would have told and stored; `storing` stores the user's words.
+    `is_cut_short`: the model broke off; what it said until then is an answer that was interrupted.
     `replaces` is the misheard turn that this one is in place of; `before` the dialogue state it began with.
     """
 
@@ -48,6 +49,7 @@ class TurnWork:
     pending: PendingTurn | None = None
     run_is_over: bool = False
     failed_because: str | None = None
+    is_cut_short: bool = False
     is_joined: bool = False
     on_end: Callable[[Generation], None] | None = None
     kept: list[Event] = field(default_factory=list)
@@ -55,6 +57,10 @@ class TurnWork:
     storing: asyncio.Task[None] | None = None
     replaces: GenerationId | None = None
     before: Mapping[str, Any] | None = None
+
+    def outcome_of(self, end: str) -> str:
+        """Return how the answer counts when it ends as `end`: completed or cancelled."""
+        return "failed" if self.failed_because is not None else end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,16 +31,26 @@ _MAX_ATTEMPTS = 6
 # Servers of a single model take any name; those with several list them.
 _UNNAMED_MODEL = "default"
 _RECONNECT_S = 0.05
+_IDLE_SHARE = 0.6
+THOUGHT_LIMIT = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmLimits:
-    """Bounds of a call. `first_token_s` counts from sending; `idle_s` is the longest silence between two pieces."""
+    """Bounds of a call. `first_token_s` counts from sending; `idle_s` is the longest silence between two pieces.
+
+    Pieces without words (thoughts) put the first word off, to `THOUGHT_LIMIT` times `first_token_s` at most.
+    """
 
     connect_s: float = 3.0
-    first_token_s: float = 30.0
-    idle_s: float = 20.0
+    first_token_s: float = 20.0
+    idle_s: float = 12.0
     default_max_tokens: int = 512
+
+    @classmethod
+    def of_patience(cls, patience_s: float) -> LlmLimits:
+        """Return the bounds for a user who waits `patience_s` for the first word."""
+        return cls(first_token_s=patience_s, idle_s=_IDLE_SHARE * patience_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +209,10 @@ class LlmClient:
 
 
 class BoundLlm:
-    """The `Llm` of one answer. `abort` closes all its connections, wherever the caller waits."""
+    """The `Llm` of one answer. `abort` closes all its connections, wherever the caller waits.
+
+    After a time limit its further calls fail at once: the user has waited for this answer as long as for any.
+    """
 
     def __init__(self, client: LlmClient, generation_id: GenerationId | None, emit: Emit) -> None:
         """Serve the answer `generation_id`."""
@@ -208,6 +221,7 @@ class BoundLlm:
         self._emit = emit
         self._calls: set[_Call] = set()
         self._is_aborted = False
+        self._timeout: LlmFailure | None = None
 
     @property
     def is_configured(self) -> bool:
@@ -228,7 +242,8 @@ class BoundLlm:
         """Yield text pieces as they come; closing the iterator or cancelling the task closes the connection.
 
         Raises:
-            LlmFailure: the model can't be reached or failed; pieces yielded before stay valid.
+            LlmFailure: the model can't be reached or failed; pieces yielded before stay valid. With CUT_SHORT they are
+                all that the endpoint sent before it closed the stream, unfinished.
             GenerationCancelled: `abort` was called.
         """
         async with aclosing(self.converse(request)) as pieces:
@@ -240,19 +255,32 @@ class BoundLlm:
         """Yield text pieces, then the tools the model wants called. Closing and errors as with `stream`."""
         if self._is_aborted:
             raise GenerationCancelled("aborted")
+        if self._timeout is not None:
+            raise self._timeout
         call = _Call(self._client, request, self._emit)
         self._calls.add(call)
         try:
             while (piece := await call.next_piece()) is not None:
                 yield piece
             call.raise_failure()
+        except LlmFailure as failure:
+            if failure.code is FailureCode.TIMEOUT:
+                self._timeout = failure
+            raise
         finally:
             self._calls.discard(call)
             await call.stop()
 
     async def complete(self, request: LlmRequest) -> str:
         """Return the whole text; with a `schema`, the JSON in it. Raises as `stream`."""
-        pieces = [piece async for piece in self.stream(request)]
+        pieces: list[str] = []
+        try:
+            async for piece in self.stream(request):
+                pieces.append(piece)
+        except LlmFailure as failure:
+            # JSON tells by itself whether it is whole.
+            if failure.code is not FailureCode.CUT_SHORT or request.schema is None:
+                raise
         text = "".join(pieces).strip()
         return text if request.schema is None else json_text(text)
 
@@ -377,12 +405,15 @@ class _Call:
         # An answer can't have more pieces than tokens; one that does comes from a broken server.
         max_pieces = 4 * self._max_tokens + 64
         count = told = 0
-        async with (
-            asyncio.timeout(limits.connect_s + limits.first_token_s) as deadline,
-            connection.chat(arguments) as pieces,
-        ):
+        is_whole = False
+        began_s = loop.time()
+        async with asyncio.timeout(limits.first_token_s) as deadline, connection.chat(arguments) as pieces:
             async for piece in pieces:
-                deadline.reschedule(loop.time() + limits.idle_s)
+                until_s = loop.time() + limits.idle_s
+                if count == 0 and not piece.text and not piece.tool_parts:
+                    until_s = min(max(until_s, deadline.when() or 0.0), began_s + THOUGHT_LIMIT * limits.first_token_s)
+                deadline.reschedule(until_s)
+                is_whole = is_whole or piece.is_end
                 told = max(told, piece.tokens)
                 self._tokens = max(told, count)
                 if not piece.text and not piece.tool_parts:
@@ -394,12 +425,15 @@ class _Call:
                 tools.feed(piece.tool_parts)
                 self._put(stripper.feed(mender.feed(piece.text)))
                 if count > max_pieces:
+                    is_whole = True
                     break
         self._put(stripper.feed(mender.flush()))
         self._put(stripper.flush())
         uses = tools.uses() if self._request.tools else ()
         if not self._has_text and not uses:
             raise LlmFailure(FailureCode.BAD_ANSWER, "an empty answer")
+        if not is_whole:
+            raise LlmFailure(FailureCode.CUT_SHORT, "the stream closed before the answer was whole")
         for use in uses:
             self._pieces.put_nowait(mend(use))
 

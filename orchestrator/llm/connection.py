@@ -24,11 +24,15 @@ class ToolPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatPiece:
-    """A part of a streamed answer. `text` may be empty (a thought, a sign of life); `tokens` is 0 when not told."""
+    """A part of a streamed answer. `text` may be empty (a thought, a sign of life); `tokens` is 0 when not told.
+
+    `is_end`: the endpoint says with it that the answer is whole; a stream that closes before was cut off.
+    """
 
     text: str
     tokens: int = 0
     tool_parts: tuple[ToolPart, ...] = ()
+    is_end: bool = False
 
 
 class Connection(Protocol):

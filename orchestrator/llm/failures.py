@@ -18,6 +18,7 @@ class FailureCode(StrEnum):
     MODEL_UNKNOWN = "model_unknown"
     RATE_LIMITED = "rate_limited"
     TIMEOUT = "timeout"
+    CUT_SHORT = "cut_short"
     TOO_LONG = "too_long"
     SERVER_ERROR = "server_error"
     BAD_ANSWER = "bad_answer"

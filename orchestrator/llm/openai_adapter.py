@@ -37,6 +37,7 @@ class OpenAiConnection:
                 trust_env=not endpoint.is_loopback,
                 # Plain HTTP needs no certificates, and reading them blocks the loop for 0.1 s.
                 verify=endpoint.base_url.startswith("https:"),
+                event_hooks={"response": [_watch_for_end]},
             ),
         )
 
@@ -72,14 +73,49 @@ class OpenAiConnection:
         await self._openai.close()
 
 
+class _WatchedBody(httpx2.AsyncByteStream):
+    """The body of a response that knows whether the line that ends a stream of events has come."""
+
+    _END = b"data:[DONE]"
+
+    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+        self._inner = inner
+        self._tail = b""
+
+    @property
+    def has_end(self) -> bool:
+        return self._tail.endswith(self._END)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._inner:
+            self._tail = (self._tail + b"".join(part.split()))[-len(self._END) :]
+            yield part
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+async def _watch_for_end(response: httpx2.Response) -> None:
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _WatchedBody(response.stream)
+
+
 async def _pieces(stream: openai.AsyncStream[openai.types.chat.ChatCompletionChunk]) -> AsyncIterator[ChatPiece]:
     async for chunk in stream:
         tokens = (chunk.usage.completion_tokens or 0) if chunk.usage is not None else 0
-        delta = chunk.choices[0].delta if chunk.choices else None
-        if delta is None:
+        choice = chunk.choices[0] if chunk.choices else None
+        if choice is None or choice.delta is None:
             yield ChatPiece(text="", tokens=tokens)
         else:
-            yield ChatPiece(text=delta.content or "", tokens=tokens, tool_parts=tuple(_tool_parts(delta)))
+            yield ChatPiece(
+                text=choice.delta.content or "",
+                tokens=tokens,
+                tool_parts=tuple(_tool_parts(choice.delta)),
+                is_end=choice.finish_reason is not None,
+            )
+    body = stream.response.stream
+    if isinstance(body, _WatchedBody) and body.has_end:
+        yield ChatPiece(text="", is_end=True)
 
 
 def _tool_parts(delta: openai.types.chat.chat_completion_chunk.ChoiceDelta) -> Iterator[ToolPart]:

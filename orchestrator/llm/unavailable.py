@@ -40,6 +40,10 @@ _SPOKEN: dict[FailureCode, dict[str, str]] = {
         "en": "My language model took too long to answer. Please try again, or choose a faster one in the settings.",
         "zh": "语言模型太久没有回答。请再试一次，或在设置里换一个更快的。",
     },
+    FailureCode.CUT_SHORT: {
+        "en": "My language model broke off there. Say “go on”, and I'll carry on.",
+        "zh": "语言模型说到这里就断了。说“继续”，我就接着讲。",
+    },
     FailureCode.TOO_LONG: {
         "en": "That is too much text for my language model. Please make it shorter, or start a new conversation.",
         "zh": "内容太长，语言模型处理不了。请说短一点，或开始新的对话。",
@@ -80,6 +84,7 @@ _WRITTEN: dict[FailureCode, str] = {
     FailureCode.MODEL_UNKNOWN: "{base_url} has no model {model!r}; choose one with --llm-model{choice}",
     FailureCode.RATE_LIMITED: "{base_url} refuses for too many requests; wait, or use another endpoint",
     FailureCode.TIMEOUT: "{base_url} did not answer in time; try again, or use another endpoint",
+    FailureCode.CUT_SHORT: "{base_url} closed the stream before the answer was whole; try again",
     FailureCode.TOO_LONG: "the request is too long for the model {model!r}",
     FailureCode.SERVER_ERROR: "{base_url} reports a fault of its own; try again, or use another endpoint",
     FailureCode.BAD_ANSWER: "{base_url} does not answer like an OpenAI-compatible endpoint; check the address",
@@ -128,6 +133,9 @@ class FailureNotice:
 
     def sentence(self, code: FailureCode, language: str | None) -> str:
         """Return what to say now that a call failed with `code`."""
+        if code is FailureCode.CUT_SHORT:
+            # It works, and what to do now is the same every time.
+            return spoken(code, language)
         if code is self._said:
             return STILL[text_language(language)]
         self._said = code

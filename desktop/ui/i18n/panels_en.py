@@ -157,6 +157,8 @@ TEXTS: dict[str, str] = {
     "settings.llm_tools.auto": "Only with an endpoint",
     "settings.llm_tools.on": "Always",
     "settings.llm_tools.off": "Never",
+    "settings.llm_patience_s": "Wait for its first word",
+    "settings.llm_patience_s.hint": "Then you are told. More for a server that loads its model only when asked.",
     "settings.context_sources": "What Mynah looks at by itself",
     "settings.context_sources.hint": "Nothing unless it is chosen here.",
     "settings.context_sources.clock": "The time of day",

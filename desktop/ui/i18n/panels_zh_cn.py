@@ -155,6 +155,8 @@ TEXTS: dict[str, str] = {
     "settings.llm_tools.auto": "仅使用接口时",
     "settings.llm_tools.on": "总是",
     "settings.llm_tools.off": "从不",
+    "settings.llm_patience_s": "等它开口的时间",
+    "settings.llm_patience_s.hint": "超过后会告诉你。如果服务器收到请求才加载模型，请设长一些。",
     "settings.context_sources": "Mynah 会自己查看的内容",
     "settings.context_sources.hint": "没有在这里选中的一律不看。",
     "settings.context_sources.clock": "当前时间",

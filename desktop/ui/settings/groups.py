@@ -37,19 +37,20 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "talking": ("talk_mode", "sensitivity", "patience", "attention", "attention_s", "answer_ahead", "thinking_cue"),
     "recognition": ("languages", "whisper", "whisper_key_in_keyring", "whisper_partial", "chinese_script"),
     "voice": ("voice", "voice_key_in_keyring", "volume", "speed", "pauses", "unspeakable"),
-    "llm": ("llm", "llm_model", KEY, "llm_key_env", "llm_can_plan", "llm_tools"),
+    "llm": ("llm", "llm_model", KEY, "llm_key_env", "llm_can_plan", "llm_tools", "llm_patience_s"),
     "subtitles": ("subtitles", "subtitle_size_pt", "subtitle_font", "subtitle_contrast"),
     "numbers": ("ears",),
     "privacy": ("session_idle_min", "context_sources", "event_socket", "log_level"),
 }
 
-ENDPOINT_ONLY = (KEY, "llm_key_env", "llm_can_plan")
+ENDPOINT_ONLY = (KEY, "llm_key_env", "llm_can_plan", "llm_patience_s")
 
 _SOUND = {"whisper": "stt", "voice": "tts"}
 _LANGUAGES = ((("en", "zh"), "en_zh"), (("zh", "en"), "zh_en"), (("en",), "en"), (("zh",), "zh"))
 _NUMBERS: Mapping[str, tuple[float, str, float]] = {
     "extra_output_delay_ms": (10, " ms", 1),
     "attention_s": (5, " s", 1),
+    "llm_patience_s": (5, " s", 1),
     "volume": (5, " %", 100),
     "speed": (5, " %", 100),
     "pauses": (10, " %", 100),

@@ -62,6 +62,7 @@ BEFORE: Mapping[str, dict[str, Any]] = {
     "llm_model": {"llm": "http://localhost:9/v1"},
     "llm_key_env": {"llm": "http://localhost:9/v1"},
     "llm_can_plan": {"llm": "http://localhost:9/v1"},
+    "llm_patience_s": {"llm": "http://localhost:9/v1"},
     "llm_key_in_keyring": {"llm": "http://localhost:9/v1"},
     "voice_key_in_keyring": {"voice": "http://localhost:9/v1#m/v"},
     "whisper_key_in_keyring": {"whisper": "http://localhost:9/v1#m"},

@@ -192,6 +192,47 @@ async def test_silence_inside_an_answer_ends_it_and_keeps_what_came(endpoint, ne
     assert (got, caught.value.args[0]) == (["one "], "timeout")
 
 
+async def test_after_a_time_limit_the_same_answer_waits_for_nothing_more(endpoint, new_answer, make_client, emitted):
+    client = make_client(limits=LlmLimits(first_token_s=0.1))
+    endpoint.answers = [new_answer(["late"], gate=asyncio.Event()), new_answer(["soon"])]
+    llm = client.bind(None, emitted)
+    for _ in range(2):
+        with pytest.raises(LlmUnavailable) as caught:
+            await llm.complete(request())
+        assert caught.value.args[0] == "timeout"
+    assert len(endpoint.requests) == 1
+    assert await client.bind(None, emitted).complete(request()) == "soon"
+
+
+def sse(*choices: dict[str, Any], done: bool = False) -> bytes:
+    head = {"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "m"}
+    lines = [f"data: {json.dumps({**head, 'choices': [choice]})}\n\n" for choice in choices]
+    return "".join([*lines, "data: [DONE]\n\n"] if done else lines).encode()
+
+
+WORDS = {"index": 0, "delta": {"content": "one two "}, "finish_reason": None}
+STOP = {"index": 0, "delta": {}, "finish_reason": "stop"}
+
+
+@pytest.mark.parametrize("raw", [sse(WORDS, STOP, done=True), sse(WORDS, STOP), sse(WORDS, done=True)])
+async def test_either_sign_of_the_end_makes_an_answer_whole(endpoint, new_answer, llm, raw):
+    endpoint.answers = [new_answer(raw=raw)]
+    assert await llm.complete(request()) == "one two"
+
+
+async def test_a_stream_that_closes_without_a_sign_of_its_end_is_cut_short(endpoint, new_answer, llm, emitted):
+    endpoint.answers = [new_answer(raw=sse(WORDS))]
+    got = []
+    with pytest.raises(LlmUnavailable) as caught:
+        async for piece in llm.stream(request()):
+            got.append(piece)
+    assert ("".join(got), caught.value.args[0]) == ("one two ", "cut_short")
+    assert [end.outcome for end in emitted.of(LlmEnded)] == ["failed"]
+    cut = {"index": 0, "delta": {"content": '{"a": 1}'}, "finish_reason": None}
+    endpoint.answers = [new_answer(raw=sse(cut))]
+    assert await llm.complete(request(schema=SCHEMA)) == '{"a": 1}', "JSON tells by itself whether it is whole"
+
+
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
 
 
