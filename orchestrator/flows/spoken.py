@@ -46,7 +46,8 @@ def spoken(value: Any, kind: str | None = None, *, language: str | None = None, 
         last = "和" if chinese else " and "
         return ("、" if chinese else ", ").join(parts[:-1]) + last + parts[-1]
     if isinstance(value, datetime):
-        return _moment(value.strftime("%Y-%m-%dT%H:%M:%S"), chinese, now) or str(value)
+        whole = value + timedelta(seconds=1) if value.microsecond else value
+        return _moment(whole.strftime("%Y-%m-%dT%H:%M:%S"), chinese, now) or str(value)
     if isinstance(value, (date, time)):
         return (
             _moment(value.isoformat()[:10] if isinstance(value, date) else value.strftime("%H:%M"), chinese, now) or ""
@@ -89,7 +90,8 @@ def _soon_words(moment: datetime, chinese: bool, now: datetime | None) -> str | 
     """Return "in 10 minutes" for a moment to the second within the hour: nobody thinks of it as a time of day."""
     if now is None:
         return None
-    left = round((moment - now.replace(tzinfo=None, microsecond=0)).total_seconds())
+    # Moments that were counted from a part of a second end with the whole one after it.
+    left = (moment - now.replace(tzinfo=None)) // timedelta(seconds=1)
     # what is left of ten minutes after a question and its answer is still called ten minutes
     unit = 1 if left <= 60 else 5 if left <= 120 else 30 if left <= 600 else 60
     length = round(left / unit) * unit

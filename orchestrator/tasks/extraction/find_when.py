@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.tasks.extraction import moments_en, moments_zh
 from orchestrator.tasks.extraction.durations import find_durations
 from orchestrator.tasks.extraction.hits import Hit, merged
-from orchestrator.tasks.extraction.moments import FoundDate, FoundTime, resolve_time
+from orchestrator.tasks.extraction.moments import FoundDate, FoundTime, resolve_time, whole_second
 
 
 def durations_in(normal: str, now: datetime, *, chinese: bool) -> Iterator[Hit]:
@@ -113,7 +113,7 @@ def datetimes_in(normal: str, now: datetime, *, chinese: bool) -> Iterator[Hit]:
         return
     module = moments_zh if chinese else moments_en
     moments = list(module.find_moments(normal, now))
-    if moments and any(m.moment.time() != now.replace(tzinfo=None, microsecond=0).time() for m in moments):
+    if moments and any(m.moment.time() != whole_second(now).time() for m in moments):
         for moment in moments:
             yield Hit(value=_exact(moment.moment), spans=(moment.span,))
         return

@@ -40,6 +40,12 @@ class FoundMoment:
     moment: datetime
 
 
+def whole_second(now: datetime) -> datetime:
+    """Return the first whole second that is not before `now`, without its offset: counted from it, nothing is early."""
+    local = now.replace(tzinfo=None, microsecond=0)
+    return local + timedelta(seconds=1) if now.microsecond else local
+
+
 def weekday_after(today: date, weekday: int) -> date:
     """Return the next day of this weekday (0 = Monday), never today."""
     return today + timedelta(days=(weekday - today.weekday() - 1) % 7 + 1)

@@ -19,6 +19,7 @@ from orchestrator.tasks.extraction.moments import (
     month_end,
     weekday_after,
     weekday_in_week,
+    whole_second,
 )
 
 _DAYS = {
@@ -198,5 +199,4 @@ def find_moments(text: str, now: datetime) -> Iterator[FoundMoment]:
         if (after or before) and found.seconds < 400 * 86_400:
             start = before.start() if before else found.span[0]
             end = found.span[1] + (after.end() if after else 0)
-            local = now.replace(tzinfo=None, microsecond=0)
-            yield FoundMoment(span=(start, end), moment=local + timedelta(seconds=found.seconds))
+            yield FoundMoment(span=(start, end), moment=whole_second(now) + timedelta(seconds=found.seconds))

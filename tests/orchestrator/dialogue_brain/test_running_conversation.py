@@ -241,7 +241,7 @@ def test_a_reminder_counted_from_now_is_said_at_its_second(rig: FileRig, languag
     assert not due
     assert rig.until(lambda: any(p["state"] == "due" for p in rig.payloads("notify:state")), 90.0)
     late_s = rig.clock.monotonic_s() - asked_s - length_s
-    assert -1.0 < late_s < 0.1, "the fraction of a second in which it was said is dropped, no more"
+    assert 0.0 <= late_s < 1.1, "never early; late by the rest of the second in which it was said, no more"
 
 
 REMIND = {

@@ -20,18 +20,18 @@ WHEN = Slot(id="when", type="datetime")
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("in 30 seconds", "2026-12-01T14:37:20"),
-        ("in one minute", "2026-12-01T14:37:50"),
-        ("in ten seconds", "2026-12-01T14:37"),
-        ("in half an hour", "2026-12-01T15:06:50"),
-        ("in an hour and a half", "2026-12-01T16:06:50"),
+        ("in 30 seconds", "2026-12-01T14:37:21"),
+        ("in one minute", "2026-12-01T14:37:51"),
+        ("in nine seconds", "2026-12-01T14:37"),
+        ("in half an hour", "2026-12-01T15:06:51"),
+        ("in an hour and a half", "2026-12-01T16:06:51"),
         ("at three", "2026-12-01T15:00"),
         ("tomorrow at nine", "2026-12-02T09:00"),
         ("in two days", "2026-12-03T14:36"),
-        ("三十秒后", "2026-12-01T14:37:20"),
-        ("一分钟后", "2026-12-01T14:37:50"),
-        ("十秒钟以后", "2026-12-01T14:37"),
-        ("半小时后", "2026-12-01T15:06:50"),
+        ("三十秒后", "2026-12-01T14:37:21"),
+        ("一分钟后", "2026-12-01T14:37:51"),
+        ("九秒钟以后", "2026-12-01T14:37"),
+        ("半小时后", "2026-12-01T15:06:51"),
         ("下午三点", "2026-12-01T15:00"),
         ("明天上午九点", "2026-12-02T09:00"),
         ("两天后", "2026-12-03T14:36"),
@@ -40,6 +40,17 @@ WHEN = Slot(id="when", type="datetime")
 def test_seconds_of_now_count_for_lengths_and_not_for_clock_times(text: str, value: str) -> None:
     found = extract(WHEN, text, now=NOW)
     assert found is not None and found.value == value
+
+
+@pytest.mark.parametrize("micros", [0, 1, 400_000, 999_999])
+@pytest.mark.parametrize("text", ["in 30 seconds", "三十秒后"])
+def test_no_length_from_now_ends_early_or_more_than_a_second_late(text: str, micros: int) -> None:
+    now = NOW.replace(microsecond=micros)
+    found = extract(WHEN, text, now=now)
+    assert found is not None
+    length = datetime.fromisoformat(str(found.value)) - now.replace(tzinfo=None)
+    assert timedelta(seconds=30) <= length < timedelta(seconds=31)
+    assert spoken(found.value, language="en", now=now) == "in 30 seconds"
 
 
 def test_a_time_of_day_has_no_seconds_and_is_rather_later_than_sooner() -> None:
@@ -81,7 +92,7 @@ def test_a_slot_keeps_the_seconds_it_is_given(given: str, held: str) -> None:
 )
 def test_nobody_hears_the_seconds_of_a_clock(left_s: int, english: str, chinese: str) -> None:
     moment = NOW + timedelta(seconds=left_s)
-    stored = moment.strftime("%Y-%m-%dT%H:%M:%S")
+    stored = (moment + timedelta(microseconds=999_999)).strftime("%Y-%m-%dT%H:%M:%S")
     for value in (moment, stored):
         assert spoken(value, language="en", now=NOW) == english
         assert spoken(value, language="zh", now=NOW) == chinese
@@ -92,7 +103,7 @@ def test_without_a_now_the_clock_is_rounded() -> None:
 
 
 def test_a_rephrased_moment_with_seconds_must_still_be_that_moment() -> None:
-    at = "2026-12-01T14:37:50"
+    at = "2026-12-01T14:37:51"
     assert survives(f"I remind you at {at}.", "I'll remind you in one minute.", [at], NOW)
     assert not survives(f"I remind you at {at}.", "I'll remind you in two minutes.", [at], NOW)
 
