@@ -8,6 +8,7 @@ import json
 import random
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -114,12 +115,31 @@ def _change(rng: random.Random, root: Any) -> bool:
     return True
 
 
+def of_sentences(rng: random.Random, data: bytes) -> bytes:
+    """Let the user of a test file say other things; the file stays sound."""
+    root = yaml.safe_load(data)
+    said = [turn for test in root["tests"] for turn in test.get("turns", ()) if isinstance(turn.get("user"), str)]
+    for turn in rng.sample(said, min(len(said), rng.randint(1, 2))):
+        other = rng.choice(said)["user"]
+        text = rng.choice((turn["user"] + " " + other, other, rng.choice(_SAID), turn["user"] + rng.choice(_SAID)))
+        turn["user"] = text if rng.random() < 0.6 else of_bytes(rng, text.encode())[:500].decode("utf-8", "replace")
+    return str(yaml.safe_dump(root, allow_unicode=True, sort_keys=False)).encode("utf-8", "surrogatepass")
+
+
+_SAID = (
+    "cancel", "never mind, go on", "no, I meant at ten", "what?", "yes", "no", "the second one", "skip that", "stop it",
+    "half past three next Wednesday", "in 20 minutes", "because it is broken", "say that again", "all of them", "0",
+    "取消", "算了，继续", "不对，我是说十点", "什么？", "对", "不用了", "第二个", "跳过", "下周三下午三点半",
+    "全部取消",     "因为坏了", "再说一遍", "二十分钟后", "？", "嗯", "。。。",
+)  # fmt: skip
+
+
 def of_zip(rng: random.Random, data: bytes) -> bytes:
     """Change a zip file's entries and names, or its bytes."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as pack:
             entries = [(entry.filename, pack.read(entry)) for entry in pack.infolist()]
-    except (zipfile.BadZipFile, RuntimeError, OSError, ValueError):
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError):
         return of_bytes(rng, data)
     if not entries or rng.random() < 0.3:
         return of_bytes(rng, data)

@@ -14,7 +14,8 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 
-from fuzz.mutations import Mutation, of_bytes, of_json, of_lines, of_nodes, of_zip
+import yaml
+from fuzz.mutations import Mutation, of_bytes, of_json, of_lines, of_nodes, of_sentences, of_zip
 
 from audio.tts.normalise import normalise
 from desktop.character_card import parse_card
@@ -31,6 +32,7 @@ from orchestrator.dialogue.phrases import match_correction, match_phrase
 from orchestrator.flows.expressions import compile_condition, compile_template
 from orchestrator.flows.loader import Layer, load_config
 from orchestrator.flows.model import Choice, FlowConfig, Slot
+from orchestrator.flows.source import parse_source
 from orchestrator.llm.reply_text import ReplyText
 from orchestrator.tasks.commands import parse_commands, parse_plan
 from orchestrator.tasks.extraction.extract import extract
@@ -75,6 +77,7 @@ class Target:
     seeds: tuple[bytes, ...]
     run: Callable[[bytes], str]
     mutations: tuple[Mutation, ...] = (of_bytes, of_lines)
+    is_joined: bool = True
 
 
 def targets() -> tuple[Target, ...]:
@@ -84,7 +87,7 @@ def targets() -> tuple[Target, ...]:
     return (
         *(_checked_file(name, texts) for name in names),
         Target(name="settings.yaml", seeds=(_SETTINGS,), run=_settings, mutations=texts),
-        Target(name="conversation", seeds=_files("tests/rails_*.yml"), run=_converse, mutations=(of_lines, of_nodes)),
+        Target(name="conversation", seeds=_conversations(), run=_converse, mutations=(of_sentences,), is_joined=False),
         Target(name="expression", seeds=_encoded(EXPRESSIONS), run=_expression),
         Target(name="control", seeds=_encoded(LINES), run=_control, mutations=(of_bytes, of_json)),
         Target(name="plan", seeds=_encoded(PLANS), run=_plan, mutations=(of_bytes, of_json)),
@@ -103,6 +106,16 @@ def _encoded(texts: tuple[str, ...]) -> tuple[bytes, ...]:
 
 def _files(pattern: str) -> tuple[bytes, ...]:
     return tuple(path.read_bytes() for path in sorted(FLOWS.glob(pattern)))
+
+
+def _conversations() -> tuple[bytes, ...]:
+    roots = [parse_source(data.decode()).root for data in _files("tests/*.yml")]
+    tests = [test for root in roots if root is not None for test in root.plain()["tests"]]
+    return tuple(
+        yaml.safe_dump({"tests": [test]}, allow_unicode=True, sort_keys=False).encode()
+        for test in tests
+        if test.get("turns") and test.get("embedding") != "real"
+    )
 
 
 # --- configuration -----------------------------------------------------------------------------------------

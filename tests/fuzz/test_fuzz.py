@@ -35,7 +35,7 @@ def test_odd_input_raises_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", TARGETS)
 def test_what_it_begins_with_is_sound(name: str) -> None:
     odd = ("unreadable", "refused", "faulty", "problems", "pack_broken", "card_broken", "some fail")
-    for seed in TARGETS[name].seeds:
+    for seed in TARGETS[name].seeds[:20]:
         words = {TARGETS[name].run(seed)}
         assert not words & set(odd), words
 
