@@ -12,6 +12,8 @@ from orchestrator.dialogue.interruption import InterruptionTimes, Verdict
 from orchestrator.dialogue.turn_loop import TurnLoop
 from orchestrator.generation import Generation
 
+_EXPIRED = str(InterruptReason.SYSTEM_TIMEOUT)
+
 
 class HeldAnswers:
     """Lets held answers go on, or ends them. Lives on the core loop.
@@ -60,7 +62,8 @@ class HeldAnswers:
             generation = self.aside.pop()
             if not generation.is_active:
                 continue
-            if self._turns.active is None and notification.state is not GenerationState.CANCELLED:
+            was_cut = notification.state is GenerationState.CANCELLED and notification.reason != _EXPIRED
+            if self._turns.active is None and not was_cut:
                 self._turns.active = generation
                 self.resume(generation, "urgent_notification_over")
             else:

@@ -115,6 +115,87 @@ def test_twins_are_one(rig: ConversationRig, second: str, text: str) -> None:
     assert [p["state"] for p in rig.payloads("notify:state")].count("coalesced") == 1
 
 
+@pytest.mark.parametrize("urgent", [False, True])
+@pytest.mark.parametrize("when", ["at once", "while it is said", "just after"])
+@pytest.mark.parametrize(
+    ("second", "text", "again"),
+    [
+        ("n1", "the house burns.", "the house burns."),
+        ("n2", "the house burns.", "The house burns!"),
+        ("n2", "房子着火了。", "房子着火了"),
+    ],
+)
+def test_the_same_words_are_not_said_again(
+    rig: ConversationRig, second: str, text: str, again: str, when: str, urgent: bool
+) -> None:
+    notify(rig, "n1", text, urgent=urgent)
+    if when == "while it is said":
+        assert rig.until(lambda: bool(rig.complete_words))
+    elif when == "just after":
+        assert rig.until(rig.is_quiet)
+        rig.seconds(3.0)
+    notify(rig, second, again, urgent=urgent)
+    assert rig.until(rig.is_quiet)
+    rig.seconds(1.0)
+    assert letters(rig.words_sounded()) == letters(text)
+    assert [p["state"] for p in rig.payloads("notify:state")].count("coalesced") == 1
+    rig.seconds(15.0)
+    notify(rig, second, again, urgent=urgent)
+    assert rig.until(rig.is_quiet)
+    assert letters(rig.words_sounded()) == letters(text + again), "later it is news again"
+
+
+def test_the_same_id_with_other_words_is_said_though_the_first_sounds(rig: ConversationRig) -> None:
+    notify(rig, "n", "the house burns.", urgent=True)
+    assert rig.until(lambda: bool(rig.complete_words))
+    notify(rig, "n", "the fire is out.", urgent=True)
+    assert rig.until(rig.is_quiet)
+    rig.seconds(1.0)
+    assert rig.until(rig.is_quiet)
+    assert sorted(rig.words_sounded().split()) == sorted(["the", "house", "burns.", "the", "fire", "is", "out."])
+
+
+def test_an_urgent_twin_of_one_that_waits_is_said_at_once(rig: ConversationRig) -> None:
+    rig.ask("tell me", rig.sentence(8), rig.sentence(8))
+    notify(rig, "n", "the house burns.", urgent=True)
+    notify(rig, "n", "the house burns.", urgent=False)
+    assert rig.until(lambda: states(rig, "n").count("spoken") == 1, 5.0)
+    assert rig.core.turns.active is not None, "the answer goes on behind it"
+    assert rig.until(rig.is_quiet)
+    assert rig.words_sounded().count("the house burns.") == 1
+
+
+def test_two_reminders_with_the_same_words_are_both_over_when_they_are_said(rig: ConversationRig) -> None:
+    remind(rig, "water the plants.", 5.0)
+    remind(rig, "water the plants.", 5.0)
+    rig.seconds(10.0)
+    assert rig.words_sounded() == "water the plants." and waiting(rig) == []
+
+
+@pytest.mark.parametrize("urgent", [False, True])
+@pytest.mark.parametrize("expires_s", [0.001, 0.02])
+def test_one_that_expires_before_its_first_sound_is_not_said(
+    rig: ConversationRig, expires_s: float, urgent: bool
+) -> None:
+    sentence = rig.sentence(8)
+    rig.ask("tell me", sentence)
+    notify(rig, "held", "the bus leaves.", urgent=urgent, expires_s=expires_s)
+    assert rig.until(rig.is_quiet)
+    assert letters(rig.words_sounded()) == letters(sentence), "the answer goes on"
+    notify(rig, "alone", "the bus leaves.", urgent=urgent, expires_s=expires_s)
+    rig.seconds(2.0)
+    assert letters(rig.words_sounded()) == letters(sentence)
+    assert states(rig, "held")[-1] == states(rig, "alone")[-1] == "expired"
+    assert [p["text"] for p in rig.answers()] == [sentence.strip()]
+
+
+def test_a_twin_that_lives_longer_is_not_lost_with_the_one_that_expires(rig: ConversationRig) -> None:
+    notify(rig, "short", "the bus leaves.", expires_s=0.005)
+    notify(rig, "long", "the bus leaves.")
+    assert rig.until(lambda: states(rig, "short")[-1] == "spoken", 3.0)
+    assert rig.words_sounded() == "the bus leaves." and states(rig, "long") == ["due", "coalesced"]
+
+
 def test_one_that_makes_no_sense_any_more_expires(rig: ConversationRig) -> None:
     rig.type("tell me")
     rig.until(lambda: bool(rig.open_calls()))
