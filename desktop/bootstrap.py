@@ -19,6 +19,7 @@ from desktop.brain import BrainFactory, raise_all
 from desktop.browser import SystemBrowser
 from desktop.ears_numbers import ears_config
 from desktop.event_socket import EventSocket
+from desktop.faults import fault_text
 from desktop.file_lock import DataFolderLock
 from desktop.llm_host import LlmHost
 from desktop.models import ModelStore
@@ -227,6 +228,7 @@ class Assembly:
             thinking_cue=lambda language: self.brains.thinking_cue(language, is_wanted=self.settings.thinking_cue),
             attention_window_s=settings.attention_s if settings.attention == "addressed" else None,
             on_expected=self._expect_answer,
+            damage_words=fault_text("store_damaged", "", settings.languages[0]),
             context_sources=() if timing.is_inline else context_sources(settings, clock),
         )
         self.core: Core | None = None

@@ -69,6 +69,7 @@ from orchestrator.store.database import Database
 
 log = logging.getLogger(__name__)
 
+_DAMAGED = "store_damaged"
 _MEMORY_TASK = "memory"
 _MEMORY_LIMIT_S = 0.3
 """How long the end of the program waits for facts that are being stored."""
@@ -99,7 +100,8 @@ class CoreParts:
 
     `thinking_cue` returns what is said in a language when an answer takes long, None for nothing.
     `may_speculate` lets answers begin before the end of the user's turn is certain; `on_expected` hears, after every
-    answer, which type of answer the open question wants (None: there is none).
+    answer, which type of answer the open question wants (None: there is none). `damage_words` are said at the start
+    after a damaged store was moved aside, in the user's language; "" says nothing.
     """
 
     clock: Clock
@@ -124,6 +126,7 @@ class CoreParts:
     may_speculate: bool = True
     thinking_cue: Cue = lambda language: None
     attention_window_s: float | None = None
+    damage_words: str = ""
     on_expected: Callable[[str | None], None] = lambda expected: None
 
 
@@ -235,23 +238,27 @@ class Core:
         if state is not None:
             self._brain.load_state(state)
         self._facts = tuple(await parts.database.transact(records.facts))
-        if parts.database.moved_aside is not None:
-            self._notice(
-                "store_damaged",
-                f"The stored conversations were damaged and moved to {parts.database.moved_aside.name}.",
-            )
         await self.history.open_session(self.turns.session_id)
         await parts.llm.open()
 
     def begin(self) -> None:
         """Dispatch from now on, beginning with what was posted meanwhile."""
         parts = self._parts
+        if parts.database.moved_aside is not None:
+            self._report_damage(parts.database.moved_aside.name)
         self.bus.attach(asyncio.get_running_loop())
         self._reminders.start()
         self._context.start()
         self.conversation.refresh()
         if parts.warm_brain is not None and self._brain is not None:
             self._spawn(parts.warm_brain(self._brain), "warm-brain")
+
+    def _report_damage(self, file: str) -> None:
+        """Show and say that what was stored is gone, reminders too: the user has to set them again."""
+        message = f"The stored conversations, reminders and facts were damaged and moved to “{file}”."
+        self._post(AppError(code=_DAMAGED, part="store", recoverable=True, message=message), "store")
+        if self._parts.damage_words:
+            self._post(NotifyRequested(id=_DAMAGED, text=self._parts.damage_words, urgent=False), "store")
 
     async def close(self) -> None:
         """Cancel what is going on, store it, and stop the model; in bounded time."""

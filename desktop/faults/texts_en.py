@@ -203,7 +203,10 @@ TEXTS: dict[str, str] = {
     "fault.settle_timeout": "The end of an answer took too long.",
     "fault.sound_failed": "The sound system failed.",
     "fault.start_failed": "Mynah could not start.",
-    "fault.store_damaged": "The stored conversations were damaged and moved aside.",
+    "fault.store_damaged": (
+        "What I had stored was damaged and is set aside: our conversations, your reminders, and what I remembered. "
+        "Please set your reminders again."
+    ),
     "fault.store_failed": "The store of conversations failed.",
     "fault.store_migration_failed": "The store of conversations could not be brought up to date.",
     "fault.store_too_new": "A newer Mynah stored the conversations; update Mynah or choose another data folder.",

@@ -102,12 +102,21 @@ def test_twenty_kills_lose_at_most_the_turns_in_flight(sound_rig: SoundRig, tmp_
 
 
 @pytest.mark.timeout(200)
-def test_a_damaged_store_is_moved_aside_and_reported(sound_rig: SoundRig, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("language", "named"), [("en", "your reminders"), ("zh", "你的提醒")])
+def test_a_damaged_store_is_moved_aside_and_reported(
+    sound_rig: SoundRig, tmp_path: Path, language: str, named: str
+) -> None:
     data = tmp_path / "data"
     data.mkdir()
     (data / "mynah.db").write_bytes(b"this is a letter and no database\n" * 200)
-    with Program(["run", "--headless", "--llm", "none"], folder=tmp_path, env=sound_rig.env) as program:
+    options = ["run", "--headless", "--llm", "none", "--language", language]
+    with Program(options, folder=tmp_path, env=sound_rig.env) as program:
         assert len(list(data.glob("mynah.db.damaged-*"))) == 1
+        error = program.wait_for("app:error", timeout_s=30)["payload"]
+        assert (error["code"], error["part"]) == ("store_damaged", "store") and "reminders" in error["message"]
+        program.wait_for("notify:state", lambda r: r["payload"]["state"] == "spoken", timeout_s=40)
+        said = [r["payload"]["text"] for r in program.of("history:commit") if r["payload"]["role"] == "assistant"]
+        assert len(said) == 1 and named in said[0]
         program.send(cmd="text", text="what can you do?")
         program.wait_for("input:user", timeout_s=30)
         code, _ = program.end()
