@@ -228,7 +228,7 @@ class Assembly:
             thinking_cue=lambda language: self.brains.thinking_cue(language, is_wanted=self.settings.thinking_cue),
             attention_window_s=settings.attention_s if settings.attention == "addressed" else None,
             on_expected=self._expect_answer,
-            damage_words=fault_text("store_damaged", "", settings.languages[0]),
+            fault_words=lambda code: fault_text(code, "", self.settings.languages[0]),
             context_sources=() if timing.is_inline else context_sources(settings, clock),
         )
         self.core: Core | None = None

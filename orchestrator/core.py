@@ -26,7 +26,7 @@ from orchestrator.contracts.commands import (
     UpdateContext,
 )
 from orchestrator.contracts.dialogue import Brain, Llm, Message, TurnInput
-from orchestrator.contracts.errors import MynahError
+from orchestrator.contracts.errors import MynahError, PartFailed
 from orchestrator.contracts.events import (
     AppError,
     ContextUpdated,
@@ -70,6 +70,8 @@ from orchestrator.store.database import Database
 log = logging.getLogger(__name__)
 
 _DAMAGED = "store_damaged"
+_TOLD_AGAIN_AFTER_S = 600.0
+"""On a disk that is nearly full some things can be stored and others not; that is not told each time."""
 _MEMORY_TASK = "memory"
 _MEMORY_LIMIT_S = 0.3
 """How long the end of the program waits for facts that are being stored."""
@@ -100,8 +102,8 @@ class CoreParts:
 
     `thinking_cue` returns what is said in a language when an answer takes long, None for nothing.
     `may_speculate` lets answers begin before the end of the user's turn is certain; `on_expected` hears, after every
-    answer, which type of answer the open question wants (None: there is none). `damage_words` are said at the start
-    after a damaged store was moved aside, in the user's language; "" says nothing.
+    answer, which type of answer the open question wants (None: there is none). `fault_words` gives what is said
+    of a fault of the store, by its code, in the user's language; "" says nothing.
     """
 
     clock: Clock
@@ -126,7 +128,7 @@ class CoreParts:
     may_speculate: bool = True
     thinking_cue: Cue = lambda language: None
     attention_window_s: float | None = None
-    damage_words: str = ""
+    fault_words: Callable[[str], str] = lambda code: ""
     on_expected: Callable[[str | None], None] = lambda expected: None
 
 
@@ -147,7 +149,8 @@ class Core:
             is_busy=lambda: self.turns.is_settling, read=self._read_again, report=self._report_reload
         )
         self.ledger = HeardLedger()
-        self.history = History(parts.database, parts.clock)
+        self._store_failure_told_s: float | None = None
+        self.history = History(parts.database, parts.clock, on_failure=self._on_store_failure)
         self._reminders = ReminderClock(database=parts.database, bus=bus, clock=parts.clock)
         self.results = ToolResults(bus=bus, database=parts.database, clock=parts.clock, ids=parts.ids)
         self._context = ContextWatch(parts.context_sources, post=lambda payload: self._post(payload, "context"))
@@ -257,8 +260,23 @@ class Core:
         """Show and say that what was stored is gone, reminders too: the user has to set them again."""
         message = f"The stored conversations, reminders and facts were damaged and moved to “{file}”."
         self._post(AppError(code=_DAMAGED, part="store", recoverable=True, message=message), "store")
-        if self._parts.damage_words:
-            self._post(NotifyRequested(id=_DAMAGED, text=self._parts.damage_words, urgent=False), "store")
+        self._say_fault(_DAMAGED)
+
+    def _on_store_failure(self, error: MynahError) -> None:
+        """Show and say, once in a while, that nothing is stored; the conversation goes on."""
+        now_s = self._parts.clock.monotonic_s()
+        if self._store_failure_told_s is not None and now_s < self._store_failure_told_s + _TOLD_AGAIN_AFTER_S:
+            return
+        self._store_failure_told_s = now_s
+        log.warning("nothing can be stored: %s", error.code)
+        message = f"Nothing can be stored, the conversation goes on: {error.message}"
+        self._post(AppError(code=error.code, part="store", recoverable=True, message=message), "store")
+        self._say_fault(error.code)
+
+    def _say_fault(self, code: str) -> None:
+        words = self._parts.fault_words(code)
+        if words:
+            self._post(NotifyRequested(id=code, text=words, urgent=False), "store")
 
     async def close(self) -> None:
         """Cancel what is going on, store it, and stop the model; in bounded time."""
@@ -419,8 +437,11 @@ class Core:
 
     async def _remember(self, text: str) -> None:
         now = self._parts.clock.wall()
-        await self._parts.database.transact(lambda db: records.add_fact(db, text, now))
-        self._facts = tuple(await self._parts.database.transact(records.facts))
+        try:
+            await self._parts.database.transact(lambda db: records.add_fact(db, text, now))
+            self._facts = tuple(await self._parts.database.transact(records.facts))
+        except PartFailed as error:
+            self._on_store_failure(error)
 
     def _on_error(self, envelope: Envelope) -> None:
         payload = envelope.event.payload

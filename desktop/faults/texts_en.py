@@ -207,7 +207,10 @@ TEXTS: dict[str, str] = {
         "What I had stored was damaged and is set aside: our conversations, your reminders, and what I remembered. "
         "Please set your reminders again."
     ),
-    "fault.store_failed": "The store of conversations failed.",
+    "fault.store_failed": (
+        "Nothing can be stored just now; the disk may be full. We can go on, but I won't remember it later, and new "
+        "reminders may be lost."
+    ),
     "fault.store_migration_failed": "The store of conversations could not be brought up to date.",
     "fault.store_too_new": "A newer Mynah stored the conversations; update Mynah or choose another data folder.",
     "fault.store_unavailable": "The store of conversations can't be opened.",

@@ -204,7 +204,7 @@ TEXTS: dict[str, str] = {
     "fault.sound_failed": "声音系统出错了。",
     "fault.start_failed": "Mynah 无法启动。",
     "fault.store_damaged": "保存的内容损坏了，已移到一边：以前的对话、你的提醒和我记住的事都没有了。请重新设置提醒。",
-    "fault.store_failed": "对话存储出错了。",
+    "fault.store_failed": "现在什么都存不下来，可能是磁盘满了。可以继续聊，但之后我会不记得，新的提醒也可能会丢。",
     "fault.store_migration_failed": "无法更新对话存储。",
     "fault.store_too_new": "对话由更新版本的 Mynah 保存，请更新 Mynah 或换一个数据文件夹。",
     "fault.store_unavailable": "无法打开对话存储。",

@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import sqlite3
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from orchestrator.clock import Clock
 from orchestrator.contracts.dialogue import HistoryEntry
+from orchestrator.contracts.errors import PartFailed
 from orchestrator.contracts.ids import GenerationId, SessionId, UtteranceId
 from orchestrator.dialogue.glue import glued
 from orchestrator.dialogue.heard import SpokenMessage
 from orchestrator.store import records
 from orchestrator.store.database import Database
 
+T = TypeVar("T")
+
 
 class History:
-    """Messages of the present session. Lives on the core loop; every commit is one transaction of the store."""
+    """Messages of the present session. Lives on the core loop; every commit is one transaction of the store.
 
-    def __init__(self, database: Database, clock: Clock, *, keep: int = 200) -> None:
-        """Keep the newest `keep` messages in memory."""
+    A store that takes nothing (a full disk) ends no conversation: it goes on from memory, and `on_failure` is told.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        *,
+        keep: int = 200,
+        on_failure: Callable[[PartFailed], None] = lambda error: None,
+    ) -> None:
+        """Keep the newest `keep` messages in memory; `on_failure` hears of each commit that failed."""
         self._database = database
+        self._on_failure = on_failure
         self._clock = clock
         self._entries: deque[HistoryEntry] = deque(maxlen=keep)
         self._turns: deque[GenerationId] = deque(maxlen=keep)
@@ -46,7 +60,7 @@ class History:
         for entry, turn in kept:
             self._append(entry, turn)
         now = self._clock.wall()
-        await self._database.transact(lambda db: records.add_session(db, session_id, now))
+        await self._commit(lambda db: records.add_session(db, session_id, now))
 
     async def add_user(
         self,
@@ -82,7 +96,7 @@ class History:
         else:
             self._append(entry, generation_id)
         self._last_user_of = generation_id
-        await self._database.transact(work)
+        await self._commit(work)
 
     def has_input_of(self, generation_id: GenerationId | None) -> bool:
         """Whether the newest message of the user is the one `generation_id` was begun with."""
@@ -106,7 +120,7 @@ class History:
                 )
             return records.save_state(db, state) if state is not None else 0
 
-        version = await self._database.transact(work)
+        version = await self._commit(work) or 0
         for entry in entries:
             self._append(entry, generation_id)
         return version
@@ -128,11 +142,18 @@ class History:
         self._turns.clear()
         for entry, turn in kept:
             self._append(entry, turn)
-        await self._database.transact(lambda db: records.replace_turn(db, generation_id, by=by))
+        await self._commit(lambda db: records.replace_turn(db, generation_id, by=by))
 
     async def save_state(self, state: Mapping[str, Any]) -> int:
-        """Store the dialogue state alone; returns its version."""
-        return await self._database.transact(lambda db: records.save_state(db, state))
+        """Store the dialogue state alone; returns its version, 0 if it could not be stored."""
+        return await self._commit(lambda db: records.save_state(db, state)) or 0
+
+    async def _commit(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
+        try:
+            return await self._database.transact(work)
+        except PartFailed as error:
+            self._on_failure(error)
+            return None
 
     def clear(self) -> None:
         """Forget the messages in memory."""

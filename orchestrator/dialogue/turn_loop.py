@@ -173,11 +173,11 @@ class TurnLoop:
             self._work.pop(generation.generation_id, None)
 
     async def _run(self, work: TurnWork, previous: Generation | None, *, joined: GenerationId | None) -> None:
-        await self._wait_for_settled(previous)
-        if work.replaces is not None:
-            await self._take_back(work.replaces, by=work.generation.generation_id)
-        turn = await self._snapshot(work, joined=joined)
         try:
+            await self._wait_for_settled(previous)
+            if work.replaces is not None:
+                await self._take_back(work.replaces, by=work.generation.generation_id)
+            turn = await self._snapshot(work, joined=joined)
             if work.script is not None:
                 await work.script(turn)
             else:

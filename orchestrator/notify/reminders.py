@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,9 +11,12 @@ from datetime import datetime
 from orchestrator.bus.bus import Bus
 from orchestrator.clock import Clock
 from orchestrator.contracts.dialogue import Reminder
+from orchestrator.contracts.errors import PartFailed
 from orchestrator.contracts.events import Event, NotifyRequested
 from orchestrator.store import records
 from orchestrator.store.database import Database
+
+log = logging.getLogger(__name__)
 
 _LONGEST_SLEEP_S = 60.0
 """The wall clock may jump (sleep, time zone), so a far reminder is looked at again every minute."""
@@ -33,6 +37,7 @@ class ReminderClock:
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._posted: set[str] = set()
+        self._unmarked: set[str] = set()
 
     def store_for(self, scope: str) -> StoredReminders:
         """Return the `Reminders` of one turn; `scope` makes its ids unique."""
@@ -62,7 +67,14 @@ class ReminderClock:
         task.add_done_callback(self._tasks.discard)
 
     async def _mark(self, reminder_id: str) -> None:
-        await self._set_fired(reminder_id)
+        """Note in the store that one was said; one that can't be noted stays in mind and is noted at a later look."""
+        try:
+            await self._set_fired(reminder_id)
+        except PartFailed as error:
+            log.warning("a reminder can't be marked as said: %s", error.code)
+            self._unmarked.add(reminder_id)
+            return
+        self._unmarked.discard(reminder_id)
         self._posted.discard(reminder_id)
 
     async def _set_fired(self, reminder_id: str) -> None:
@@ -71,7 +83,13 @@ class ReminderClock:
     async def _look(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        waiting = await self._database.transact(records.waiting_reminders)
+        for reminder_id in tuple(self._unmarked):
+            await self._mark(reminder_id)
+        try:
+            waiting = await self._database.transact(records.waiting_reminders)
+        except PartFailed as error:
+            log.warning("the reminders can't be read: %s", error.code)
+            waiting = []
         now = self._clock.wall()
         next_s = _LONGEST_SLEEP_S
         for reminder in waiting:
@@ -82,7 +100,8 @@ class ReminderClock:
                 next_s = min(next_s, left_s)
                 continue
             if left_s < -_STALE_AFTER_S:
-                await self._set_fired(reminder.id)
+                self._posted.add(reminder.id)
+                await self._mark(reminder.id)
                 continue
             self._posted.add(reminder.id)
             self._bus.post(

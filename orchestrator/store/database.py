@@ -55,10 +55,12 @@ class Database:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 result = work(connection)
+                connection.execute("COMMIT")
             except BaseException:
-                connection.execute("ROLLBACK")
+                # A full disk has SQLite roll back by itself.
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
                 raise
-            connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise PartFailed(
                 "store_failed", f"the conversation store failed: {error}", part="store", recoverable=True

@@ -167,7 +167,7 @@ class ConversationRig(Acts, Watch):
             apology=lambda code, language: "sorry that did not work.",
             session_idle_s=self._session_idle_s,
             load_policy=lambda: self.policy,
-            damage_words="all reminders are lost.",
+            fault_words=lambda code: f"{code.replace('_', ' ')} and lost.",
         )
         self.core = Core(parts, self.bus, self.generations)
         self._run(self.core.open())

@@ -19,7 +19,7 @@ def test_damage_is_shown_and_said_once_and_the_conversation_works(tmp_path: Path
     assert (error["code"], error["part"], error["recoverable"]) == ("store_damaged", "store", True)
     assert "r.db.damaged-1" in error["message"] and "reminders" in error["message"]
     assert [view.code for view in rig.views.shown if isinstance(view, NoticeView)] == ["store_damaged"]
-    assert rig.words_sounded() == "all reminders are lost."
+    assert rig.words_sounded() == "store damaged and lost."
     rig.ask("tell me", rig.sentence())
     rig.finish_everything()
     rig.close()
