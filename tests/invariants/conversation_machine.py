@@ -16,7 +16,7 @@ from rigs.conversation_rig import BLOCK_S, DUCK_DB, ConversationRig
 from orchestrator.bus.bus import Bus
 from orchestrator.bus.envelope import Envelope
 from orchestrator.contracts.commands import FocusObject, Notify, PostExternalEvent, UpdateContext
-from orchestrator.contracts.dialogue import LlmUnavailable
+from orchestrator.contracts.dialogue import CUT_SHORT, LlmUnavailable
 from orchestrator.contracts.events import (
     ContextUpdated,
     Event,
@@ -36,6 +36,9 @@ UTTERANCES = (
     "wait, I meant the other one",
     "not that",
     "不是这个",
+    "and the other one",
+    "还有小船",
+    "never mind",
     "mm-hm",
     "嗯",
     "yeah",
@@ -90,7 +93,7 @@ class Conversations(RuleBasedStateMachine):
         }
         rig.plans.append(plans[name])
 
-    @rule(text=st.sampled_from(UTTERANCES[:8]), plan=st.sampled_from(PLANS), wait=st.integers(0, 40))
+    @rule(text=st.sampled_from(UTTERANCES[:11]), plan=st.sampled_from(PLANS), wait=st.integers(0, 40))
     def type_something(self, text: str, plan: str, wait: int) -> None:
         self._plan(plan)
         self.rig.type(text)
@@ -212,9 +215,9 @@ class Conversations(RuleBasedStateMachine):
         self.rig.advance(wait + 1)
 
     @precondition(lambda self: self.rig.open_calls())
-    @rule(fails=st.booleans())
-    def model_ends(self, fails: bool) -> None:
-        self.rig.end_model(LlmUnavailable("unreachable") if fails else None)
+    @rule(code=st.sampled_from((None, "unreachable", CUT_SHORT)))
+    def model_ends(self, code: str | None) -> None:
+        self.rig.end_model(LlmUnavailable(code) if code is not None else None)
         self.rig.advance(1)
 
     @precondition(lambda self: self.rig.tools)
