@@ -9,13 +9,14 @@ from orchestrator.contracts.dialogue import TurnContext, TurnInput
 from orchestrator.contracts.events import FlowCommanded, FlowSlotChanged, Payload
 from orchestrator.dialogue.brain_report import TurnReport
 from orchestrator.dialogue.rails_port import NoRailsTurn, RailsTurn
+from orchestrator.flows.model import ActionStep
 from orchestrator.flows.slot_values import shown
 from orchestrator.flows.texts import language_of
 from orchestrator.tasks.commands import Command, Dropped
 from orchestrator.tasks.executor import Executor
 from orchestrator.tasks.processor import Applied, Setting, apply
 from orchestrator.tasks.settling import Spoken, keep_what_was_said
-from orchestrator.tasks.state import State
+from orchestrator.tasks.state import State, Task
 
 if TYPE_CHECKING:
     from orchestrator.dialogue.brain import FlowBrain
@@ -119,7 +120,19 @@ class TurnBase:
             generation=str(self._turn.generation_id),
             language=self.language,
             names=self.names,
+            label=self._done_label,
         )
+
+    def _done_label(self, task: Task, place: str) -> str:
+        """Name what a task did, in the language spoken now; as it was named then where the step is gone."""
+        flow_id, _, step_id = place.partition("/")
+        flow = self._config.flow(flow_id)
+        step = flow.steps.get(step_id) if flow is not None else None
+        action = self._brain.actions.get(step.action) if isinstance(step, ActionStep) else None
+        args = task.done_args.get(place)
+        if action is None or not isinstance(args, Mapping):
+            return task.done.get(place, step_id)
+        return str(action.label(args, self.language))
 
     def _apply(self, commands: tuple[Command, ...]) -> Applied:
         """Apply to a copy and swap: all or nothing."""

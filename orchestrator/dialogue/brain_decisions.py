@@ -132,9 +132,9 @@ class TurnDecisions(TurnVoice):
         await self.say_sentence("undone" if undone else "not_undone", name=self._named(over, undone or found))
         await self.commit_effects()
 
-    @staticmethod
-    def _named(task: Task, found: list[tuple[ActionStep, str]]) -> str:
-        return "; ".join(task.done.get(place, step.action) for step, place in found)
+    def _named(self, task: Task, found: list[tuple[ActionStep, str]]) -> str:
+        labels = [self._done_label(task, place) for _, place in found]
+        return ("；" if self.language == "zh" else "; ").join(labels)
 
     async def _answer_pending(self, answer: str) -> None:
         pending = self._state.pending or {}

@@ -197,7 +197,7 @@ class FlowTurn(TurnDecisions):
         for flow in self._config.user_flows().values():
             asked = [s.slot for s in flow.steps.values() if isinstance(s, CollectStep)]
             cancels = any(isinstance(s, ActionStep) and s.action == CancelReminder.name for s in flow.steps.values())
-            if cancels and len(asked) == 1 and self._config.slots[asked[0]].is_free_text:
+            if cancels and asked and self._config.slots[asked[0]].is_free_text:
                 start = Command(name="start_flow", flow=flow.id)
                 return Decision(commands=(start, Command(name="set_slots", slots={asked[0]: what})))
         return None

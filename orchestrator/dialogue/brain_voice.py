@@ -69,6 +69,10 @@ class TurnVoice(TurnBase):
         """Speak a finished text of a rail."""
         await self.say_text(text, source=source, bot_intent=bot_intent, interruptible=interruptible)
 
+    def own_sentence(self, key: str) -> str:
+        """Return one of the engine's own sentences in the user's language."""
+        return sentence(key, self.language)
+
     async def say_sentence(self, key: str, **values: Any) -> None:
         """Say one of the engine's own sentences."""
         if key in ("bounds", "nowhere", "gone", "errors", "error"):

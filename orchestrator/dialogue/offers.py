@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 from orchestrator.dialogue.decision import Decision
 from orchestrator.dialogue.phrases import find_flow, match_phrase, what_to_stop
-from orchestrator.flows.model import CollectStep, Slot
+from orchestrator.flows.model import CollectStep
 from orchestrator.tasks.commands import Command
 from orchestrator.tasks.extraction.booleans import find_boolean
-from orchestrator.tasks.extraction.extract import Extraction, extract
-from orchestrator.tasks.extraction.words import CJK, fold_en, is_question
+from orchestrator.tasks.extraction.extract import Extraction
+from orchestrator.tasks.extraction.places import place_named
+from orchestrator.tasks.extraction.words import CJK, is_question
 from orchestrator.tasks.processor import current_step
 from orchestrator.tasks.state import Task
 
 if TYPE_CHECKING:
     from orchestrator.dialogue.understanding import Understander
 
-_FIRST = ("first", "former", "前面", "前者", "头一个")
 _CHAT_EN = re.compile(
     r"(?:(?:oh|ah|well|hm+|um|uh|so|and|but|okay|ok)[\s,]+)*(?:"
     r"(?:thanks?|thank you|hello|hi|hey|bye|goodbye|maybe|perhaps|later|soon|not|never|nothing|none|wait|hold|stop"
@@ -102,16 +102,7 @@ def named_flow(known: Understander, text: str, flows: tuple[str, ...]) -> str | 
     names = _names(known, flows)
     folded = text.casefold()
     hits = [i for i, words in names if any(w.casefold() in folded for w in words if len(w) > 1)]
-    if len(hits) == 1:
+    if len(hits) == 1 and not is_question(text):
         return hits[0]
-    choices = Slot(id="which", type="integer")
-    found = extract(choices, re.sub(r"第", "", text), now=known.now) if len(text) < 30 and len(flows) > 1 else None
-    match = re.search(r"\b(first|former|second|third|last|latter)\b", fold_en(text)) or re.search(
-        r"(前面|前者|头一个|最后|后面|后者)", text
-    )
-    index = None
-    if match is not None:
-        index = {"second": 2, "third": 3}.get(match[1], 1 if match[1] in _FIRST else len(flows))
-    if index is None and found is not None and found.is_strict:
-        index = int(found.value)
-    return flows[index - 1] if index is not None and 1 <= index <= len(flows) else None
+    place = place_named(text, len(flows), now=known.now)
+    return flows[place] if place is not None else None

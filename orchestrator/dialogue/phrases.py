@@ -282,6 +282,21 @@ def shares_word(what: str, texts: Iterable[str]) -> bool:
     return any(said & {word[:5] for word in fold_en(text).split()} for text in texts)
 
 
+def beyond_name(what: str, names: Iterable[str]) -> str:
+    """Return what the words say of a thing beside what it is called: "call Bob" of "the reminder to call Bob"."""
+    rest = fold_zh(what) if CJK.search(what) else fold_en(what)
+    if CJK.search(what):
+        for part in sorted(
+            {n[i:j] for n in map(fold_zh, names) for i in range(len(n)) for j in range(i + 2, len(n) + 1)},
+            key=len,
+            reverse=True,
+        ):
+            rest = rest.replace(part, "")
+        return re.sub(r"^(?:那个|这个|我|的|个|一|新)+|(?:的|这件事|那件事|了|吧)+$", "", rest)
+    known = {word for name in names for word in fold_en(name).split()} | {"new", "one", "please", "again"}
+    return " ".join(w for w in rest.split() if w not in known and w[:5] not in _NO_THINGS)
+
+
 _NO_THINGS = frozenset(
     word[:5]
     for word in "the my a an this that all of for to in on at it is me i you your our one with about and or off from".split()  # noqa: SIM905

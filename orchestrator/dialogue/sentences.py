@@ -21,6 +21,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "undone": ("All right, I've taken it back: {name}.", "好，已经撤回：{name}。"),
     "stays": ("All right, it stays as it is.", "好，那就不动了。"),
+    "at_what_time": ("At what time?", "几点？"),
     "not_undone": ("I couldn't take this back: {name}.", "这件事没能撤回：{name}。"),
     "guard": ("That isn't possible right now.", "现在还不能这样做。"),
     "dropped": ("All right.", "好的。"),

@@ -10,14 +10,18 @@ from typing import Any
 
 from orchestrator.dialogue import offers
 from orchestrator.dialogue.decision import Decision
+from orchestrator.dialogue.example_patterns import only_moment, split_moment
 from orchestrator.dialogue.late_corrections import late_correction
 from orchestrator.dialogue.phrases import (
     Correction,
+    beyond_name,
     find_flow,
     find_slot,
     match_correction,
     match_phrase,
     names_any_task,
+    shares_word,
+    what_to_stop,
 )
 from orchestrator.dialogue.rails_port import ExampleMatcher
 from orchestrator.dialogue.replacement import (
@@ -32,7 +36,7 @@ from orchestrator.dialogue.self_corrections import corrected_text
 from orchestrator.flows.model import CollectStep, FlowConfig, Slot
 from orchestrator.flows.slot_values import coerce
 from orchestrator.tasks.commands import Command
-from orchestrator.tasks.extraction.amend import amended
+from orchestrator.tasks.extraction.amend import amended, moment_answer
 from orchestrator.tasks.extraction.extract import Extraction, extract
 from orchestrator.tasks.extraction.words import is_hesitation, is_question
 from orchestrator.tasks.processor import correctable, current_step
@@ -226,7 +230,7 @@ class Understander:
     def _pending(self, pending: Mapping[str, Any], text: str) -> Decision | None:
         kind = pending.get("kind")
         flows = tuple(pending.get("flows") or ())
-        if kind in ("resume", "clarify") and flows:
+        if kind == "clarify" or (kind == "resume" and not what_to_stop(text)):
             named = offers.named_flow(self, text, flows)
             if named is not None:
                 return Decision(answer=named)
@@ -266,7 +270,24 @@ class Understander:
         if names_any_task(what) and self.state.active is not None:
             return Decision(commands=(Command(name="cancel_flow"),))
         flow = find_flow(what, flow_names(self.config, running))
-        return Decision(commands=(Command(name="cancel_flow", flow=flow),)) if flow is not None else None
+        if flow is None or not self._is_about_task(what, flow):
+            return None
+        return Decision(commands=(Command(name="cancel_flow", flow=flow),))
+
+    def _is_about_task(self, what: str, flow: str) -> bool:
+        """Whether a cancel by name can mean a task that is not over yet.
+
+        "The reminder to call Bob" is none that is being made about milk, and none where only its question is open
+        whether to do it again.
+        """
+        state = self.state
+        task = next(t for t in (state.active, *state.paused) if t is not None and t.root == flow)
+        if task.asks_to_redo:
+            return False
+        names = (*(n for _, all_names in flow_names(self.config, (flow,)) for n in all_names), flow.replace("_", " "))
+        more = beyond_name(what, names)
+        said = [str(value.value) for value in task.slots.values()]
+        return not more or shares_word(more, said)
 
     def _resume(self, what: str) -> Decision | None:
         paused = tuple(t.root for t in self.state.paused)
@@ -420,7 +441,10 @@ class Understander:
         return Decision(commands=(Command(name="set_slots", slots={question.slot: found.value}),), rest=found.rest)
 
     def _extracted(self, question: CollectStep, text: str) -> Extraction | None:
-        return extract(self.config.slots[question.slot], text, now=self.now, language=self.language)
+        slot, task = self.config.slots[question.slot], self.state.active
+        if slot.type == "datetime":
+            return moment_answer(slot, text, task.days.get(slot.id) if task is not None else None, now=self.now)
+        return extract(slot, text, now=self.now, language=self.language)
 
     def free(self, text: str) -> Decision | None:
         """A free-text answer to the open question."""
@@ -434,6 +458,11 @@ class Understander:
         if not value or is_hesitation(value):
             return None
         value = corrected_text(self, state_root(self.state) or "", slot, value)
+        moment = only_moment(self.config, state_root(self.state) or "")
+        if moment is not None and moment.id not in self.state.values():
+            split = split_moment(moment, value, self.now)
+            if split is not None:
+                return Decision(commands=(Command(name="set_slots", slots={slot.id: split[0], moment.id: split[1]}),))
         return Decision(commands=(Command(name="set_slots", slots={slot.id: value}),))
 
     async def start(self, text: str, matcher: ExampleMatcher) -> Decision | None:

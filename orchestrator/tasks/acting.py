@@ -81,7 +81,7 @@ class Acting:
         args, value = task.done_args.get(place, {}), task.done_values.pop(place)
         key = f"{task.uid}:{place}:{task.runs.get(place, 0)}:undo"
         if not await self._ex.host.undo_task_action(step, args, value, key):
-            await self._ex.host.say_sentence("not_undone", name=task.done.get(place, step.action))
+            await self._ex.host.say_sentence("not_undone", name=self._ex.setting.label(task, place))
 
     def _restore(self, task: Task, step: ActionStep) -> None:
         """Give the slots a step reads the values it was done with, where what was done stands in place of them."""
@@ -105,7 +105,7 @@ class Acting:
         place = task.place
         if allowed == "ask":
             context = {
-                "done": task.done.get(place, step.action),
+                "done": self._ex.setting.label(task, place),
                 "slot_name": None,
                 "slot_label": None,
                 "replaces": self._can_undo(task, step),

@@ -138,6 +138,8 @@ class Asking:
         self._responses[reference] = response
         slot = ex.setting.config.slots[step.slot]
         text = rendered.value if rendered is not None else None
+        if step.slot in task.days and slot.type == "datetime" and kind in ("first", "repeat"):
+            text = ex.host.own_sentence("at_what_time")
         if text is not None and not text.strip():
             # a question that came out empty would leave the user in silence
             text = f"{slot.label_in(ex.host.language)}{'？' if ex.host.language == 'zh' else '?'}"

@@ -300,12 +300,31 @@ class Executor:
         if not self.offer_due or not self.state.paused:
             return False
         self.offer_due = False
+        if self._ask_to_redo_again():
+            return True
         flows = [{"flow_id": t.root, "flow_name": name_of(self.setting, t.root)} for t in self.state.paused]
         if not self.enter_system("system_resume_offer", {"paused": flows}):
             return False
         before = self.state.pending or {}
         times = int(before.get("times", 0)) + 1 if before.get("kind") == "resume" else 0
         self.state.pending = {"kind": "resume", "flows": [f["flow_id"] for f in flows], "times": times}
+        return True
+
+    def _ask_to_redo_again(self) -> bool:
+        """Go back to the newest paused task where only its question is open whether to do something again.
+
+        It is asked once more, then what was done stands.
+        """
+        task = self.state.paused[0]
+        if not task.asks_to_redo:
+            return False
+        del self.state.paused[0]
+        if task.attempts.get(task.place, 0) == 0:
+            task.attempts[task.place] = 1
+            task.paused_at = None
+            self.state.active = task
+        else:
+            self.offer_due = bool(self.state.paused)
         return True
 
     # --- slots and actions ------------------------------------------------------------------------------

@@ -35,6 +35,10 @@ class ExecutorHost(Protocol):
         """Say one of the engine's own sentences."""
         ...
 
+    def own_sentence(self, key: str) -> str:
+        """Return one of the engine's own sentences in the user's language."""
+        ...
+
     async def run_task_action(self, step: ActionStep, args: Mapping[str, Any], key: str) -> RunResult:
         """Run an action."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -22,6 +23,7 @@ from orchestrator.tasks.state import (
 )
 
 MAX_TRAIL = 200
+_DAY = re.compile(r"\d{4}-\d\d-\d\d(?: [ap]m)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +56,17 @@ class Applied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the processor has to know of the turn. `names` gives the names of guards."""
+    """What the processor has to know of the turn. `names` gives the names of guards.
+
+    `label` names what a task did at a place (flow/step), in the user's language.
+    """
 
     config: FlowConfig
     now: datetime
     generation: str
     language: str | None
     names: Callable[[], Mapping[str, Any]]
+    label: Callable[[Task, str], str]
 
 
 def system_run(setting: Setting, flow_id: str, context: dict[str, Any], ask: str | None = None) -> SystemRun | None:
@@ -204,12 +210,18 @@ class _Processor:
         if flow is None or flow.is_system:
             self.drop(command, f"unknown flow {command.flow!r}")
             return
-        if state.active is not None and state.active.root == flow.id:
+        active = state.active
+        if active is not None and active.root == flow.id and active.asks_to_redo:
+            # what it did stands, and this is another request
+            state.active = active = None
+        if active is not None and active.root == flow.id:
             self.applied.accepted.append(command)
             self.applied.untouched_start = True
             return
         paused = next((t for t in state.paused if t.root == flow.id), None)
-        if paused is not None:
+        if paused is not None and paused.asks_to_redo:
+            state.paused.remove(paused)
+        elif paused is not None:
             self.applied.accepted.append(command)
             self._resume(paused)
             return
@@ -244,7 +256,7 @@ class _Processor:
         state.active = new_task(state, flow, self.setting)
         self.started.add(flow.id)
         context: dict[str, Any] = {"started_flow_id": flow.id, "started_flow_name": name_of(self.setting, flow.id)}
-        if paused is None:
+        if paused is None or paused.asks_to_redo:
             self.announce("system_task_started", context)
         else:
             self.announce(
@@ -269,7 +281,10 @@ class _Processor:
                 return
         for slot_id, value in command.slots.items():
             reason = self._why_not(slot_id)
-            if reason is None:
+            if reason is None and self._is_day(slot_id, value):
+                self._keep_day(slot_id, value)
+                good[slot_id] = value
+            elif reason is None:
                 self.put(slot_id, value, command.provenance)
                 good[slot_id] = value
             else:
@@ -284,6 +299,16 @@ class _Processor:
                 Command(name="set_slots", slots=good, by=command.by, provenance=command.provenance)
             )
             self._revalidate(tuple(good))
+
+    def _is_day(self, slot_id: str, value: Any) -> bool:
+        """Whether a day is given to a slot that waits for a moment."""
+        return self.setting.config.slots[slot_id].type == "datetime" and is_day(value)
+
+    def _keep_day(self, slot_id: str, day: str) -> None:
+        task = self.state.active
+        if task is not None:
+            task.days[slot_id] = day
+            task.silences = 0
 
     def _revalidate(self, slots: tuple[str, ...]) -> None:
         """Go back to a question that was passed with another value and would not let this one pass."""
@@ -383,7 +408,7 @@ class _Processor:
             if step is None or not depends_on(step, slots):
                 continue
             later = {f"{f}/{s}" for f, s, _ in task.trail[index:]}
-            done = [label for place, label in task.done.items() if place in later]
+            done = [self.setting.label(task, place) for place in task.done if place in later]
             for place in task.done:
                 if place in later:
                     task.rerun[place] = "ask"
@@ -397,7 +422,12 @@ class _Processor:
                 del task.trail[index:]
             task.attempts.pop(f"{flow_id}/{step_id}", None)
             return done
-        return list(task.done.values())
+        return [self.setting.label(task, place) for place in task.done]
+
+
+def is_day(value: Any) -> bool:
+    """Whether a value is a day, perhaps a half of it, as `days` of a task holds it."""
+    return isinstance(value, str) and _DAY.fullmatch(value) is not None
 
 
 def depends_on(step: Step, slots: tuple[str, ...]) -> bool:

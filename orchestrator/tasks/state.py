@@ -40,7 +40,8 @@ class Task:
     step whether it may run (again): ask, yes, again (in place of what it did), no. `done_slots` and `done_values` are
     the slots a side effect was given and what its action returned, for taking it back. `names` is the flow's name by
     language when it began, for the case that the flow is gone when it is needed. `ended_at` and `ended_turn` say when
-    it was finished; `is_undone`: in a turn that was taken back, because the user went on talking.
+    it was finished; `is_undone`: in a turn that was taken back, because the user went on talking. `days`: for a slot
+    that waits for a moment, the day (ISO) that was said without a time.
     """
 
     uid: str
@@ -68,6 +69,12 @@ class Task:
     ended_at: str | None = None
     ended_turn: int = 0
     is_undone: bool = False
+    days: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def asks_to_redo(self) -> bool:
+        """Whether all its work is done and only its question is open whether to do a step again after a correction."""
+        return self.rerun.get(self.place) == "ask"
 
     @property
     def place(self) -> str:

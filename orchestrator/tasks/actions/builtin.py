@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import webbrowser
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
@@ -32,6 +33,15 @@ def due_time(args: Mapping[str, Any], now: datetime) -> datetime:
     return due
 
 
+_TIMER = re.compile(r"^\d.* (?:is|are) over$|^\d.*到了$")
+"""What the flow `set_timer` has a timer say."""
+
+
+def is_timer(text: str) -> bool:
+    """Whether a reminder with this text is what a timer says."""
+    return _TIMER.search(text) is not None
+
+
 class SetReminder(Action):
     """Store a reminder: `text` and `at`, `in_s`, or `date` and `time`."""
 
@@ -51,8 +61,11 @@ class SetReminder(Action):
             await context.turn.reminders.cancel(str(value["id"]))
 
     def label(self, args: Mapping[str, Any], language: str | None) -> str:
-        """Name the reminder."""
+        """Name the reminder, or the timer with its length."""
         text = str(args.get("text") or "")
+        if args.get("in_s") and is_timer(text):
+            length = spoken(float(args["in_s"]), "duration", language=language)
+            return f"设置{length}的计时器" if language == "zh" else f"set a timer for {length}"
         return f"设置提醒「{text}」" if language == "zh" else f'set the reminder "{text}"'
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from difflib import SequenceMatcher
 from typing import Any
@@ -12,8 +13,12 @@ from urllib.parse import urlsplit
 from orchestrator.contracts.dialogue import Reminder
 from orchestrator.dialogue.tools.builtin import page_url
 from orchestrator.dialogue.tools.spec import ToolRefused
+from orchestrator.flows.model import Slot
 from orchestrator.flows.spoken import spoken
 from orchestrator.tasks.actions.base import Action, ActionContext, ActionResult
+from orchestrator.tasks.actions.builtin import is_timer
+from orchestrator.tasks.extraction.extract import extract
+from orchestrator.tasks.extraction.places import means_all, place_named
 
 _MOST_SPOKEN = 5
 _SAME_MINUTE_S = 60.0
@@ -21,8 +26,6 @@ _SMALL_WORDS = frozenset(
     ("a an the my me i of to for in on at about and or that this it one please reminder reminders timer").split()  # noqa: SIM905
 )
 _SMALL_ZH = re.compile(r"提醒|闹钟|那个|这个|一下|[的了我把请要给你]")
-_TIMER = re.compile(r"^\d.* (?:is|are) over$|^\d.*到了$")
-"""What the flow `set_timer` has a timer say."""
 _CJK = re.compile(r"[\u3400-\u9fff]")
 
 
@@ -43,12 +46,12 @@ def likeness(wanted: str, text: str) -> float:
     return len(words & found) / len(words) if words else 0.0
 
 
-def choose(reminders: Sequence[Reminder], *, text: str, at: datetime | None) -> list[Reminder]:
+def choose(reminders: Sequence[Reminder], *, text: str, at: datetime | None = None) -> list[Reminder]:
     """Return the reminders that are meant: those at the named minute, those most like the named text; else all."""
     found = list(reminders)
     if at is not None:
         found = [r for r in found if abs((r.due - at).total_seconds()) < _SAME_MINUTE_S]
-    if text.strip():
+    if text.strip() and not means_all(text):
         scored = [(likeness(text, r.text), r) for r in found]
         best = max((score for score, _ in scored), default=0.0)
         found = [r for score, r in scored if best > 0 and score == best]
@@ -58,31 +61,40 @@ def choose(reminders: Sequence[Reminder], *, text: str, at: datetime | None) -> 
 class CancelReminder(Action):
     """Cancel a waiting reminder: by `id`, by words of its `text`, by its time `at`; all of them with `all`.
 
-    With `timers` only timers count.
+    `timers` says whether only timers count (true) or only what is none (false).
 
-    With several that fit nothing is cancelled and the user is told which ones wait. The value is
+    With several that fit nothing is cancelled and the user is asked which; with `choices_to` nothing is said and they
+    are put into the slot of that name. `pick` says which of those: a place, a time, words, or all. The value is
     `{"cancelled": [ids], "waiting": [{"id", "text"}]}`.
     """
 
     name = "action_cancel_reminder"
-    arguments = ("text", "at", "id", "all", "timers")
+    arguments = ("text", "at", "id", "all", "timers", "choices_to", "pick")
 
     async def run(self, context: ActionContext, args: Mapping[str, Any]) -> ActionResult:
         """Cancel what is meant, and say so."""
         waiting = list(await context.turn.reminders.list())
         if args.get("timers"):
-            waiting = [r for r in waiting if _TIMER.search(r.text)]
+            waiting = [r for r in waiting if is_timer(r.text)]
             if not waiting:
                 return self._result(
                     context, [], [], _say(context, "There is no timer running.", "没有正在走的计时器。")
                 )
+        elif args.get("timers") is False:
+            waiting = [r for r in waiting if not is_timer(r.text)]
         if not waiting:
             return self._result(context, [], [], _say(context, "There are no reminders.", "没有待办的提醒。"))
         meant = self._meant(context, args, waiting)
         if not meant:
             return self._result(context, [], waiting, _say(context, "I found no such reminder.", "没有找到这个提醒。"))
-        if len(meant) > 1 and not args.get("all"):
+        pick = str(args.get("pick") or "")
+        meant = self._picked(context, pick, meant) if pick.strip() else meant
+        if len(meant) > 1 and not args.get("all") and not means_all(pick):
             listed = self._listed(context, meant)
+            slot = args.get("choices_to")
+            if slot:
+                found = self._result(context, [], meant, "")
+                return replace(found, messages=(), slot_updates={str(slot): listed})
             said = _say(context, f"Which one? There are: {listed}.", f"要取消哪一个？有：{listed}。")
             return self._result(context, [], meant, said)
         done = [r for r in meant if await context.turn.reminders.cancel(r.id)]
@@ -100,6 +112,19 @@ class CancelReminder(Action):
         if at is not None and at.tzinfo is None:
             at = at.replace(tzinfo=context.now.tzinfo)
         return choose(waiting, text=str(args.get("text") or ""), at=at)
+
+    @staticmethod
+    def _picked(context: ActionContext, pick: str, meant: list[Reminder]) -> list[Reminder]:
+        """Return what is picked by time, by place or by words; all where that is said or nothing fits."""
+        moment = extract(Slot(id="at", type="time"), pick, now=context.now)
+        if moment is not None:
+            timed = [r for r in meant if r.due.astimezone(context.now.tzinfo).strftime("%H:%M") == moment.value]
+            if timed:
+                return timed
+        place = place_named(pick, len(meant), now=context.now)
+        if place is not None:
+            return [meant[place]]
+        return choose(meant, text=pick) or meant
 
     @staticmethod
     def _listed(context: ActionContext, reminders: Sequence[Reminder]) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from orchestrator.flows.model import Slot
 from orchestrator.tasks.extraction import moments_en, moments_zh
-from orchestrator.tasks.extraction.extract import extract
+from orchestrator.tasks.extraction.extract import Extraction, extract
 from orchestrator.tasks.extraction.find_when import days_of, times_of
 from orchestrator.tasks.extraction.moments import FIRST_HOUR, FoundTime, resolve_time
 from orchestrator.tasks.extraction.normal import normal_form, with_digits
@@ -29,6 +29,17 @@ _PART = re.compile(
     r"|(?:(?:早上|早晨|清晨|上午)|(?P<pm_zh>下午|傍晚|晚上))$",
     re.IGNORECASE,
 )
+_PART_OF_DAY = re.compile(
+    r"\s*\b(?:(?:in|during|at) )?(?:the )?(?:(?P<am>morning)|(?P<pm>afternoon|evening|night))$"
+    r"|的?(?:(?P<am_zh>早上|早晨|清晨|上午|早)|(?P<pm_zh>下午|傍晚|晚上|夜里|晚))$",
+    re.IGNORECASE,
+)
+_NIGHTS = re.compile(r"\btonight\b|\bthis (?:morning|afternoon|evening)\b|今晚|明晚|今早|明早|后晚", re.IGNORECASE)
+_NIGHTS_AS = {
+    "tonight": "today in the evening", "this morning": "today in the morning",
+    "this afternoon": "today in the afternoon", "this evening": "today in the evening",
+    "今晚": "今天晚上", "明晚": "明天晚上", "今早": "今天早上", "明早": "明天早上", "后晚": "后天晚上",
+}  # fmt: skip
 _UNITS_S = (86_400, 3_600, 60, 1)
 
 
@@ -41,6 +52,49 @@ def amended(slot: Slot, text: str, old: Any, *, now: datetime) -> Any:
     if slot.type == "duration" and isinstance(old, (int, float)):
         return _length(slot, text, old, now)
     return None
+
+
+def day_said(slot: Slot, text: str, *, now: datetime) -> str | None:
+    """Return the day that is all a text says of a moment: ISO, with " am" or " pm" where a part of it is named."""
+    text = _NIGHTS.sub(lambda m: _NIGHTS_AS[m[0].casefold()], text.strip(" ,，.。!！"))
+    part = _PART_OF_DAY.search(text)
+    rest = text[: part.start()].strip(" ,，") if part is not None else text
+    found = extract(replace(slot, type="date"), rest, now=now)
+    if found is None or not found.is_strict or found.rest:
+        return None
+    return str(found.value) + ("" if part is None else " am" if part["am"] or part["am_zh"] else " pm")
+
+
+def moment_answer(slot: Slot, text: str, day: str | None, *, now: datetime) -> Extraction | None:
+    """Return what answers the question for a moment: a moment, a time on the `day` said before, or a day alone."""
+    moment = on_day(slot, text, day, now=now) if day is not None else None
+    if moment is not None:
+        return Extraction(value=moment, is_strict=True)
+    found = extract(slot, text, now=now)
+    if found is not None:
+        return found
+    said = day_said(slot, text, now=now)
+    if said is not None:
+        return Extraction(value=said, is_strict=True)
+    return extract(replace(slot, type="date"), text, now=now)
+
+
+def on_day(slot: Slot, text: str, day: str, *, now: datetime) -> str | None:
+    """Return the moment on a day as of `day_said`, where `text` is a time and names no other day."""
+    chinese = bool(CJK.search(text))
+    module = moments_zh if chinese else moments_en
+    normal = normal_form(text)
+    if any(True for _ in module.find_moments(normal, now)):
+        return None
+    days = days_of(module, normal, now)
+    times = times_of(module, normal, days)
+    if days or len(times) != 1 or not _is_all(slot, "time", text, now):
+        return None
+    day, _, half = day.partition(" ")
+    found = times[0]
+    if half and found.is_bare:
+        found = replace(found, hour=found.hour % 12 + (12 if half == "pm" else 0), is_bare=False)
+    return _text(resolve_time(found, now, date.fromisoformat(day)))
 
 
 def _is_all(slot: Slot, kind: str, text: str, now: datetime) -> bool:

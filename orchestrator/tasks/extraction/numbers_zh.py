@@ -18,7 +18,7 @@ _NUMERAL = re.compile(
 _FESTIVALS = re.compile(
     r"(?<![\d.周星期礼拜第零一二三四五六七八九十百千万年月点])([五六十])一(?=吧|假|长假|劳动|儿童|国庆|那天|当天|前|后|的时候|出发|放假|去|回)"
 )
-_NOT_NUMERALS = re.compile(
+NOT_NUMERALS = re.compile(
     r"一下子?|一些|一起|一样|一定|一直|一般|一边|一会儿?|万一|第一次|千万|百分之|(?<![差零一二三四五六七八九])十分(?!钟|后|之|到)|一共|统一|唯一|三心二意|乱七八糟|星期[一二三四五六]|礼拜[一二三四五六]|周[一二三四五六](?!年)"
 )
 
@@ -98,7 +98,7 @@ def digits_for_numerals(text: str) -> str:
     text = text.replace("零下", "负")
     text = _FESTIVALS.sub(lambda m: {"五": "劳动节", "六": "儿童节", "十": "国庆节"}[m[1]], text)
     text = re.sub(r"半打", "6个", re.sub(r"([一两二三四五六七八九十])打(?![电折车开字听算])", _dozens, text))
-    text = _NOT_NUMERALS.sub(hide, text)
+    text = NOT_NUMERALS.sub(hide, text)
     text = _NUMERAL.sub(_digits, text)
     text = re.sub(r"(?:负|零下|0下)(?=\d)", "-", text)
     return re.sub("\ue000([\ue100-\uf8ff])", lambda m: protected[ord(m[1]) - 0xE100], text)

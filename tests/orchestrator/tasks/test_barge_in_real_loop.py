@@ -60,7 +60,7 @@ class Cut:
 
     flow: str
     language: str
-    failing: bool
+    world: str
     before: Mapping[str, Any] = field(repr=False, hash=False)
     text: str
     words: int
@@ -70,7 +70,8 @@ class Cut:
     @property
     def name(self) -> str:
         """A readable id."""
-        return f"{self.flow}-{self.language}-{self.places[-1]}{'-failing' if self.failing else ''}-{self.words}"
+        world = "" if self.world == "plain" else f"-{self.world}"
+        return f"{self.flow}-{self.language}-{self.places[-1]}{world}-{self.words}"
 
 
 @lru_cache
@@ -81,11 +82,15 @@ def config() -> FlowConfig:
 
 
 @lru_cache
-def actions(*, failing: bool) -> ActionRegistry:
+def actions(*, world: str) -> ActionRegistry:
+    """Return the actions of a world: `plain`, `failing`, or `several`, where more than one reminder is meant."""
     registry = load_folders([flow_config()]).actions
-    if not failing:
+    if world == "plain":
         return registry
     clock = VirtualClock(0.0, NOW)
+    if world == "several":
+        stub = StubAction("action_cancel_reminder", {"slots": {"reminder_choices": "tea; milk"}}, clock)
+        return ActionRegistry([*(a for n in registry if (a := registry.get(n)) is not None and n != stub.name), stub])
     names = {s.action for f in config().user_flows().values() for s in f.steps.values() if isinstance(s, ActionStep)}
 
     broken = [StubAction(n, {"raises": "broken"}, clock) for n in sorted(names - {"action_response", "action_listen"})]
@@ -116,7 +121,7 @@ def next_answers(brain: FlowBrain, language: str) -> list[str]:
     return answers["page" if slot.pattern else slot.type]
 
 
-async def walk(flow_id: str, language: str, registry: ActionRegistry, *, failing: bool) -> tuple[list[Cut], set[str]]:
+async def walk(flow_id: str, language: str, registry: ActionRegistry, *, world: str) -> tuple[list[Cut], set[str]]:
     """Walk one flow; returns where it can be cut into and which steps were passed."""
     cuts: list[Cut] = []
     steps: set[str] = set()
@@ -142,7 +147,7 @@ async def walk(flow_id: str, language: str, registry: ActionRegistry, *, failing
                 Cut(
                     flow=flow_id,
                     language=language,
-                    failing=failing,
+                    world=world,
                     before=before,
                     text=text,
                     words=at + (1 if count > 1 else 0),
@@ -170,14 +175,17 @@ async def walk(flow_id: str, language: str, registry: ActionRegistry, *, failing
 def all_cuts() -> tuple[tuple[Cut, ...], frozenset[str]]:
     cuts: list[Cut] = []
     steps: set[str] = set()
-    for failing in (False, True):
-        registry = actions(failing=failing)
+    for world in ("plain", "failing", "several"):
+        registry = actions(world=world)
         for flow_id, flow in config().user_flows().items():
-            if failing and not any(isinstance(s, ActionStep) and s.on_error for s in flow.steps.values()):
+            if world == "failing" and not any(isinstance(s, ActionStep) and s.on_error for s in flow.steps.values()):
+                continue
+            reads = {read.field for step in flow.steps.values() for read in step.reads()}
+            if world == "several" and "reminder_choices" not in reads:
                 continue
             for language in ("zh",) if flow_id == "refund_request" else ("en", "zh"):
-                found, passed = asyncio.run(walk(flow_id, language, registry, failing=failing))
-                fresh = [c for c in found if not failing or any(p.endswith("/failed") for p in c.places)]
+                found, passed = asyncio.run(walk(flow_id, language, registry, world=world))
+                fresh = [c for c in found if world != "failing" or any(p.endswith("/failed") for p in c.places)]
                 cuts += fresh
                 steps |= passed
     return tuple(cuts), frozenset(steps)
@@ -195,7 +203,7 @@ class FlowRig(ConversationRig):
     cut: Cut
 
     def make_brain(self) -> Any:
-        return brain_at(self.cut.before, actions(failing=self.cut.failing), self.clock)
+        return brain_at(self.cut.before, actions(world=self.cut.world), self.clock)
 
     def answer_words(self, after: int) -> int:
         """Number of words that were played out since record `after`."""
@@ -220,7 +228,7 @@ SPEAKS = ("action_response", "action_listen")
 def uncut(cut: Cut, *more: str) -> dict[str, Any]:
     """Return, from memory, what comes of it when nobody cuts in."""
     clock = VirtualClock(0.0, NOW)
-    talk = Conversation(brain_at(cut.before, actions(failing=cut.failing), clock), clock)
+    talk = Conversation(brain_at(cut.before, actions(world=cut.world), clock), clock)
     for text in (cut.text, *more):
         asyncio.run(talk.take(TestTurn(user=text)))
     ran = [e.name for e in talk.host.events if isinstance(e, FlowActionRan)]
@@ -306,7 +314,7 @@ def every_step() -> Iterator[Any]:
     ]
     for cut in cuts:
         language = "any" if cut.flow == "twenty_questions" else cut.language
-        steps = {(place, language, cut.failing) for place in cut.places}
+        steps = {(place, language, cut.world) for place in cut.places}
         if id(cut.places) not in kept and steps <= covered:
             continue
         covered |= steps

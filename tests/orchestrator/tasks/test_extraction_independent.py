@@ -19,6 +19,7 @@ from orchestrator_flow_support import dumped, sound
 from orchestrator.dialogue.understanding import Understander
 from orchestrator.flows.model import FlowConfig
 from orchestrator.tasks.extraction.extract import extract
+from orchestrator.tasks.processor import is_day
 from orchestrator.tasks.state import State, Task
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -60,7 +61,9 @@ def value_of(phrase: Phrase, language: str) -> Any:
     decision = understander.rules(text) or understander.typed(text) or understander.free(text)
     for command in decision.commands if decision is not None else ():
         if command.name == "set_slots":
-            return command.slots.get("x")
+            value = command.slots.get("x")
+            # A day alone fills no moment: the task keeps it until a time comes.
+            return None if phrase["type"] == "datetime" and is_day(value) else value
     return None
 
 
