@@ -163,6 +163,9 @@ class TurnDecisions(TurnVoice):
                 await self.say_sentence("dropped")
         elif kind == "clarify":
             await self._answer_clarify(answer, list(pending.get("flows") or ()))
+        else:
+            # "never mind" with nothing going on
+            await self.say_sentence("dropped")
 
     async def _answer_clarify(self, answer: str, flows: list[str]) -> None:
         flow = flows[0] if answer == "yes" and len(flows) == 1 else answer

@@ -34,7 +34,6 @@ _SOFT_CANCEL_EN = frozenset(
         "never mind",
         "nevermind",
         "forget it",
-        "forget that",
         "drop it",
         "leave it",
         "dont bother",

@@ -250,8 +250,8 @@ class Understander:
     def _phrase(self, kind: str, what: str, is_soft: bool, question: CollectStep | None) -> Decision | None:
         state = self.state
         if kind == "cancel":
-            if state.active is None and (is_soft or not state.paused):
-                return None if is_soft else Decision(commands=(Command(name="cancel_flow"),))
+            if state.active is None and is_soft:
+                return Decision(answer="no") if state.pending is None and not state.paused else None
             return Decision(commands=(Command(name="cancel_flow"),))
         if kind == "cancel_named":
             return self._cancel_named(what)

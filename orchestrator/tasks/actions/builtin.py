@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
+from orchestrator.contracts.dialogue import Reminder
 from orchestrator.flows.spoken import spoken
 from orchestrator.tasks.actions.base import Action, ActionContext, ActionResult
 
@@ -70,15 +71,18 @@ class SetReminder(Action):
 
 
 class ListReminders(Action):
-    """Say which reminders wait."""
+    """Say which reminders wait; with `timers` how long each timer still runs."""
 
     name = "action_list_reminders"
+    arguments = ("timers",)
     effect = "read"
 
     async def run(self, context: ActionContext, args: Mapping[str, Any]) -> ActionResult:
         """Return one message with all of them (five at most are spoken)."""
         found = await context.turn.reminders.list()
         chinese = context.language == "zh"
+        if args.get("timers"):
+            return self._timers(context, [r for r in found if is_timer(r.text)], chinese=chinese)
         if not found:
             return ActionResult(messages=("没有待办的提醒。" if chinese else "There are no reminders.",), value=[])
         lines = []
@@ -92,6 +96,19 @@ class ListReminders(Action):
             text += f"；还有{more}个" if chinese else f"; and {more} more"
         text = f"你的提醒：{text}。" if chinese else f"Your reminders: {text}."
         return ActionResult(messages=(text,), value=[{"id": r.id, "text": r.text} for r in found])
+
+
+    @staticmethod
+    def _timers(context: ActionContext, timers: Sequence[Reminder], *, chinese: bool) -> ActionResult:
+        if not timers:
+            said = "没有正在走的计时器。" if chinese else "There is no timer running."
+            return ActionResult(messages=(said,), value=[])
+        lengths = [
+            spoken(max(1, round((r.due - context.now).total_seconds())), "duration", language=context.language)
+            for r in timers
+        ]
+        text = f"还剩{'；'.join(lengths)}。" if chinese else f"{', '.join(lengths)} left."
+        return ActionResult(messages=(text,), value=[{"id": r.id, "text": r.text} for r in timers])
 
 
 class Now(Action):

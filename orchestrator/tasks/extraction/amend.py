@@ -40,6 +40,7 @@ _NIGHTS_AS = {
     "this afternoon": "today in the afternoon", "this evening": "today in the evening",
     "今晚": "今天晚上", "明晚": "明天晚上", "今早": "今天早上", "明早": "明天早上", "后晚": "后天晚上",
 }  # fmt: skip
+NEAR_HOURS = 2
 _UNITS_S = (86_400, 3_600, 60, 1)
 
 
@@ -163,7 +164,9 @@ def _at(found: FoundTime, before: datetime, now: datetime) -> datetime:
         return moment if moment > local or day > local.date() else resolve_time(found, now, None)
     same = found.hour % 12 + (12 if before.hour >= 12 else 0)
     other = (same + 12) % 24
-    hours = (same, other) if same >= FIRST_HOUR else (other, same)
+    # early, but near what it was: half past six instead of seven in the morning
+    is_near = abs(same - before.hour) <= NEAR_HOURS
+    hours = (same, other) if same >= FIRST_HOUR or is_near else (other, same)
     moments = [datetime.combine(day, time(hour, found.minute)) for hour in hours]
     return next((m for m in moments if m > local), None) or resolve_time(found, now, None)
 
