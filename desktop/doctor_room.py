@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import locale
 import sys
 import threading
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from audio.room_measure import RoomFigures, Track, joined, measure_room
 from desktop.ears_numbers import ears_config
 from desktop.models import ModelStore
 from desktop.settings import Settings
+from desktop.system_language import system_language
 from orchestrator.clock import SystemClock
 from orchestrator.contracts.errors import MynahError, PartFailed
 
@@ -222,7 +222,7 @@ def language_of(settings: Settings) -> str:
     """Return the language of the report: the window's, else the system's."""
     if settings.ui_language != "auto":
         return "zh" if settings.ui_language.startswith("zh") else "en"
-    return "zh" if (locale.getlocale()[0] or "").startswith(("zh", "Chinese")) else "en"
+    return system_language()
 
 
 def explain(figures: RoomFigures, language: str) -> list[Finding]:

@@ -17,6 +17,7 @@ import yaml
 
 from desktop.ears_numbers import Numbers, check_numbers, numbers_schema
 from desktop.sound_server import checked_name
+from desktop.system_language import spoken_by_default
 from orchestrator.contracts.errors import InputError
 from orchestrator.contracts.wellformed import mend_text
 from orchestrator.flows.whole_text import WholeTextLoader
@@ -45,7 +46,11 @@ SPOKEN_LANGUAGES = ("en", "zh")
 
 
 def _setting(default: Any, kind: str, about: str, **limits: Any) -> Any:
-    return dataclasses.field(default=default, metadata={"setting": Setting(kind=kind, about=about, **limits)})
+    """Declare a setting; a default that is a function is asked at each start."""
+    metadata = {"setting": Setting(kind=kind, about=about, **limits)}
+    if callable(default):
+        return dataclasses.field(default_factory=default, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +59,10 @@ class Settings:
 
     ui_language: str = _setting("auto", "choice", "language of the window", choices=UI_LANGUAGES)
     languages: tuple[str, ...] = _setting(
-        ("en", "zh"), "list", "languages the user speaks, the favourite first", choices=SPOKEN_LANGUAGES
+        spoken_by_default,
+        "list",
+        "languages the user speaks, the favourite first; the system's is proposed",
+        choices=SPOKEN_LANGUAGES,
     )
     chinese_script: str = _setting(
         "simplified", "choice", "script of recognised Chinese", choices=("simplified", "traditional")

@@ -31,6 +31,7 @@ from desktop.ui.collector import GuiCollector
 from desktop.ui.companion.mode import PLACE_FILE
 from desktop.ui.main_window import MainWindow, create_window
 from desktop.ui.panels import Panels, keep_choice
+from desktop.ui.screen_room import centre
 from orchestrator.clock import Clock, SystemClock
 from orchestrator.contracts.commands import Command, Quit
 from orchestrator.contracts.errors import MynahError
@@ -123,6 +124,8 @@ class WindowProgram:
 
     def start(self) -> None:
         """Show the window and begin to load."""
+        # where it will stand is known at once to what opens over it
+        centre(self.window, None)
         self.window.show()
         self.window.companion.show_tray()
         self.keys.apply(self.settings.settings.global_talk_key, self.settings.settings.global_stop_key)

@@ -203,3 +203,26 @@ def test_presets_and_models_named_by_settings_exist() -> None:
     defaults = Settings()
     assert {defaults.whisper, defaults.whisper_partial, defaults.voice} <= set(models)
     assert all(field.metadata["setting"].about for field in dataclasses.fields(Settings))
+
+
+@pytest.mark.parametrize(
+    ("variables", "languages"),
+    [
+        ({"LANG": "zh_CN.UTF-8"}, ("zh", "en")),
+        ({"LANG": "zh_TW.UTF-8", "LC_ALL": ""}, ("zh", "en")),
+        ({"LANG": "zh_CN.UTF-8", "LC_ALL": "en_GB.UTF-8"}, ("en", "zh")),
+        ({"LANG": "C.UTF-8"}, ("en", "zh")),
+        ({"LANG": "de_DE.UTF-8"}, ("en", "zh")),
+    ],
+)
+def test_the_language_of_the_system_is_proposed_and_a_choice_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], languages: tuple[str, ...]
+) -> None:
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert load_settings(tmp_path).settings.languages == languages
+    other = tuple(reversed(languages))
+    save_settings(tmp_path, dataclasses.replace(load_settings(tmp_path).settings, languages=other))
+    assert load_settings(tmp_path).settings.languages == other

@@ -60,8 +60,16 @@ class Newcomer:
         self.screen.screenshot(self.shots / f"{name}.png")
 
 
+def middle_of(screen: ScreenRig, window: str) -> tuple[int, int]:
+    """Return the middle of a window on the screen."""
+    lines = screen.xdotool("getwindowgeometry", "--shell", window).split()
+    at = dict(line.split("=", 1) for line in lines)
+    return int(at["X"]) + int(at["WIDTH"]) // 2, int(at["Y"]) + int(at["HEIGHT"]) // 2
+
+
+@pytest.mark.parametrize(("system", "catalogue"), [("C.UTF-8", "en"), ("zh_CN.UTF-8", "zh_CN")])
 def test_the_guide_opens_by_itself_at_the_first_start_only(
-    sound_rig: SoundRig, screen_rig: ScreenRig, tmp_path: Path
+    sound_rig: SoundRig, screen_rig: ScreenRig, tmp_path: Path, system: str, catalogue: str
 ) -> None:
     data = tmp_path / "data"
     command = [
@@ -73,21 +81,27 @@ def test_the_guide_opens_by_itself_at_the_first_start_only(
         "--llm",
         "none",
     ]
-    env = {**os.environ, **sound_rig.env, **screen_rig.env}
+    env = {**os.environ, **sound_rig.env, **screen_rig.env, "LC_ALL": system, "LANG": system}
 
     def started() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             command, env=env, cwd=Path(__file__).parents[2], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
 
-    title = CATALOGUES["en"]["setup.title"]
+    title = CATALOGUES[catalogue]["setup.title"]
     data.mkdir()
     for is_first in (True, False):
         process = started()
         try:
-            screen_rig.wait_for_window("^Mynah$")
+            window = screen_rig.wait_for_window("^Mynah$")
             if is_first:
                 guide = screen_rig.wait_for_window(title)
+                time.sleep(1.0)
+                if shots := os.environ.get("MYNAH_SHOTS"):
+                    screen_rig.screenshot(Path(shots) / f"first_start_{catalogue}.png")
+                (x, y), (wanted_x, wanted_y) = middle_of(screen_rig, guide), middle_of(screen_rig, window)
+                assert abs(x - wanted_x) < 60
+                assert abs(y - wanted_y) < 60
                 screen_rig.xdotool("windowactivate", "--sync", guide, "key", "Escape")
                 until_s = time.monotonic() + 15
                 while not (data / "settings.yaml").exists():

@@ -12,6 +12,7 @@ from desktop.settings_service import SettingsService
 from desktop.ui.i18n import Translator
 from desktop.ui.microphone import LevelMeter
 from desktop.ui.panel_style import dress
+from desktop.ui.screen_room import centre
 from desktop.ui.settings.form import SettingsForm
 from desktop.ui.theme import GRID_PX, Theme, font_scale
 
@@ -36,6 +37,7 @@ class FormDialog(QDialog):
         super().__init__()
         dress(self, theme)
         self._name = name
+        self._is_placed = False
         self._service = service
         self._persona = persona
         self._bridge = bridge
@@ -57,6 +59,9 @@ class FormDialog(QDialog):
     def showEvent(self, event: QShowEvent) -> None:
         """Look devices and models up anew."""
         super().showEvent(event)
+        if not self._is_placed and not event.spontaneous():
+            self._is_placed = True
+            centre(self, self.parentWidget())
         self.show_all()
         self.form.look_up()
         self._timer.start()
