@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
@@ -16,6 +16,7 @@ from desktop.ui.theme import GRID_PX, Theme
 
 if TYPE_CHECKING:
     from desktop.ui.flow_editor.panel import FlowEditorPanel
+    from desktop.ui.flow_editor.parts import PanelParts
     from desktop.ui.flow_editor.try_pane import MakeTryOut
 
 DOCK_WIDTH_PX = 110 * GRID_PX
@@ -46,6 +47,7 @@ class FlowEditorDock(QDockWidget):
         self._file = ""
         self._running: tuple[str | None, str | None] = (None, None)
         self.panel: FlowEditorPanel | None = None
+        self._parts: PanelParts | None = None
         self.setAllowedAreas(Qt.DockWidgetArea.LeftDockWidgetArea | Qt.DockWidgetArea.RightDockWidgetArea)
         translator.bind(self.setWindowTitle, "flows.title")
         translator.bind(self.setAccessibleName, "flows.title")
@@ -59,8 +61,25 @@ class FlowEditorDock(QDockWidget):
         """Return the editor, built if need be."""
         made = self.make_panel()
         if self.widget() is not made:
+            made.dress()
             self.setWidget(made)
         return made
+
+    def steps(self) -> Iterator[None]:
+        """Make the editor and put it in its place a little at a time; each yield lets the window go on."""
+        # Imported here: checking and trying flows needs parts that the window must not wait for at the start.
+        from desktop.ui.flow_editor.parts import PanelParts
+
+        yield
+        parts = self._parts = PanelParts(self._theme, self._translator)
+        # one who opens the editor meanwhile gets it with the parts that are made
+        for _ in parts.steps():
+            yield
+        self.make_panel()
+        yield
+        self.make_panel().dress()
+        yield
+        self.open_panel()
 
     def make_panel(self) -> FlowEditorPanel:
         """Return the editor, perhaps not in its place yet: making and placing are two waits that need not be one."""
@@ -69,7 +88,8 @@ class FlowEditorDock(QDockWidget):
             from desktop.ui.flow_editor.panel import FlowEditorPanel, real_try_out
 
             make = self._make_try_out or real_try_out
-            made = FlowEditorPanel(self._folders(), self._theme, self._translator, make_try_out=make)
+            parts, self._parts = self._parts, None
+            made = FlowEditorPanel(self._folders(), self._theme, self._translator, make_try_out=make, parts=parts)
             made.restore_place(self._place)
             made.layers_changed.connect(self.layers_changed)
             made.title_changed.connect(self._show_title)

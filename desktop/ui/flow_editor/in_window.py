@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,8 @@ log = logging.getLogger(__name__)
 FLOWS_KEY = "Ctrl+E"
 _HEIGHT_PX = 100 * GRID_PX
 _MAX_PLACES_BYTES = 100_000
-_PREPARE_MS, _BETWEEN_MS = 1200, 200
+_PREPARE_MS, _BETWEEN_MS = 1200, 60
+_OVER = object()
 
 
 class FlowEditorInWindow(QObject):
@@ -42,6 +43,7 @@ class FlowEditorInWindow(QObject):
         self._bridge = bridge
         self._folders: FlowFolders | None = None
         self._places_file: Path | None = None
+        self._steps: Iterator[None] = iter(())
         self.dock = FlowEditorDock(self._find_folders, window.theme, window.translator)
         window.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, self.dock)
         self.dock.hide()
@@ -62,8 +64,8 @@ class FlowEditorInWindow(QObject):
 
     def prepare(self) -> None:
         """Build the hidden editor when the window has nothing to do, a step at a time, so that opening it is quick."""
-        QTimer.singleShot(_PREPARE_MS, self, self._make_if_open)
-        QTimer.singleShot(_PREPARE_MS + _BETWEEN_MS, self, self._place_if_open)
+        self._steps = self.dock.steps()
+        QTimer.singleShot(_PREPARE_MS, self, self._take_step)
 
     def toggle(self) -> None:
         """Show the editor and go to it; hide it if the keyboard is in it."""
@@ -102,13 +104,9 @@ class FlowEditorInWindow(QObject):
             if isinstance(value, str) and value.isascii():
                 restore(QByteArray.fromBase64(value.encode()))
 
-    def _make_if_open(self) -> None:
-        if self._window.isVisible():
-            self.dock.make_panel()
-
-    def _place_if_open(self) -> None:
-        if self._window.isVisible():
-            self.dock.open_panel()
+    def _take_step(self) -> None:
+        if self._window.isVisible() and next(self._steps, _OVER) is not _OVER:
+            QTimer.singleShot(_BETWEEN_MS, self, self._take_step)
 
     def _make_room(self) -> None:
         window = self._window

@@ -20,6 +20,7 @@ from desktop.ui.flow_editor.fixes import Fixes
 from desktop.ui.flow_editor.outline import GraphNode
 from desktop.ui.flow_editor.packs import Packs
 from desktop.ui.flow_editor.panel_view import PanelView
+from desktop.ui.flow_editor.parts import PanelParts
 from desktop.ui.flow_editor.templates import insert_template
 from desktop.ui.flow_editor.try_pane import MakeTryOut, TryOutPort
 from desktop.ui.flow_editor.worker import FlowWorker
@@ -50,9 +51,15 @@ class FlowEditorPanel(QWidget):
     title_changed = Signal(str)
 
     def __init__(
-        self, folders: FlowFolders, theme: Theme, translator: Translator, *, make_try_out: MakeTryOut = real_try_out
+        self,
+        folders: FlowFolders,
+        theme: Theme,
+        translator: Translator,
+        *,
+        make_try_out: MakeTryOut = real_try_out,
+        parts: PanelParts | None = None,
     ) -> None:
-        """Build the widgets; files are read when the panel is shown."""
+        """Build the widgets, but for `parts` that are made; files are read when the panel is shown."""
         super().__init__()
         self.setObjectName("flowEditor")
         self._theme = theme
@@ -66,13 +73,20 @@ class FlowEditorPanel(QWidget):
         self._is_listed = False
         self._is_closed = False
         self._wanted: Key | None = None
-        self.view = PanelView(self, theme, translator, self._checks.complete, self._try_out, self._try_texts)
+        made = parts or PanelParts(theme, translator)
+        self.view = PanelView(self, theme, translator, self._checks.complete, self._try_out, self._try_texts, made)
         self.fixes = Fixes(self)
         self.packs = Packs(self._worker, self._buffers, self.view, self, theme, translator)
         self._poll_timer = QTimer(self)
         self._poll_timer.setInterval(_POLL_MS)
         self._poll_timer.timeout.connect(self._poll)
         self._connect()
+        if parts is None:
+            self.dress()
+
+    def dress(self) -> None:
+        """Take the colours of the theme, if it has not yet: before it is shown."""
+        self.view.dress()
 
     def _connect(self) -> None:
         view = self.view

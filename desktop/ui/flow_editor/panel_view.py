@@ -27,13 +27,10 @@ from desktop.flow_files import FlowFile
 from desktop.ui import icons
 from desktop.ui.flow_editor.banner import Banner
 from desktop.ui.flow_editor.buffers import Buffer, Key
-from desktop.ui.flow_editor.code_edit import CodeEdit
 from desktop.ui.flow_editor.completion import Completion
-from desktop.ui.flow_editor.file_list import FileList, OutlineList
 from desktop.ui.flow_editor.find_bar import FindBar
-from desktop.ui.flow_editor.graph_view import GraphView
 from desktop.ui.flow_editor.keys import KeyPass
-from desktop.ui.flow_editor.problem_list import ProblemList
+from desktop.ui.flow_editor.parts import BUTTON_ICONS, PanelParts
 from desktop.ui.flow_editor.style import editor_stylesheet
 from desktop.ui.flow_editor.templates import KINDS
 from desktop.ui.flow_editor.text_change import change_text
@@ -68,8 +65,9 @@ class PanelView(QObject):
         completer_of: Callable[[str, int, int], Completion],
         port: TryOutPort,
         texts: Callable[[], tuple[int, Mapping[str, str]]],
+        parts: PanelParts,
     ) -> None:
-        """Lay the widgets out."""
+        """Lay the widgets out, `parts` among them."""
         super().__init__(panel)
         self._panel = panel
         self._theme = theme
@@ -78,13 +76,11 @@ class PanelView(QObject):
         self._place = (1, 1)
         self._counts = (0, 0)
         self._is_narrow = self._is_graph_put_away = False
-        self.files = FileList(theme, translator)
-        self.outline = OutlineList(theme, translator)
-        self.edit = CodeEdit(theme, completer_of, lambda p: translator.fault(p.code, p.message))
+        parts.complete = completer_of
+        self.files, self.outline, self.edit = parts.files, parts.outline, parts.edit
         self.find = FindBar(self.edit, theme, translator)
         self.banner = Banner(translator)
-        self.graph = GraphView(theme, translator)
-        self.problems = ProblemList(theme, translator)
+        self.graph, self.problems = parts.graph, parts.problems
         self.try_pane = TryPane(port, texts, theme, translator)
         self.tests_pane = TestsPane(port, theme, translator)
         self.tabs = QTabWidget()
@@ -104,7 +100,7 @@ class PanelView(QObject):
         self._key_pass = KeyPass(self)
         for field in (self.find.needle, self.find.replacement, self.try_pane.field):
             field.installEventFilter(self._key_pass)
-        self._restyle()
+        self._is_dressed = False
         self._refresh()
         self.show_nothing()
 
@@ -413,15 +409,16 @@ class PanelView(QObject):
 
     # --- looks -----------------------------------------------------------------------------------------
 
+    def dress(self) -> None:
+        """Take the colours of the theme, once; later changes of it come by themselves."""
+        if not self._is_dressed:
+            self._restyle()
+
     def _restyle(self) -> None:
+        self._is_dressed = True
         p = self._theme.palette
         self._panel.setStyleSheet(editor_stylesheet(p))
-        for name, icon in (
-            ("new", "flow_new"), ("save", "flow_save"), ("copy", "flow_copy"), ("find", "flow_find"),
-            ("try", "flow_try"),
-            ("tests", "flow_tests"), ("files", "flow_files"), ("graph", "flow_graph"), ("more", "flow_more"),
-            ("zoom_in", "flow_zoom_in"), ("zoom_out", "flow_zoom_out"), ("fit", "flow_fit"),
-        ):  # fmt: skip
+        for name, icon in BUTTON_ICONS.items():
             made = icons.icon(icon, p.ink, size_px=ICON_PX)
             made.addPixmap(icons.pixmap(icon, p.outline, ICON_PX, 2.0), made.Mode.Disabled)
             self._buttons[name].setIcon(made)
