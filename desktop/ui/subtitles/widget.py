@@ -86,6 +86,7 @@ class SubtitleWidget(QWidget):
         name = "companionCorrectionField" if is_floating else "correctionField"
         self.editor = CorrectionField(self, name, translator)
         self.editor.entered.connect(self.corrected)
+        self._edited: Block | None = None
         if not is_floating:
             self.setMouseTracking(True)
             translator.bind(self.setToolTip, "subtitles.correct.tip")
@@ -236,14 +237,26 @@ class SubtitleWidget(QWidget):
         self._open_editor(item)
 
     def _open_editor(self, item: Placed) -> None:
-        left, width = self._column()
-        height = max(5 * GRID_PX, self.editor.sizeHint().height())
-        top = round(item.y - self._offset + (item.layout.height - height) / 2)
-        top = max(0, min(top, self.height() - height))
-        indent = self._gutter - 2 * GRID_PX
+        self._edited = item.block
         # The line keeps its letters while it is written over.
         self.editor.setStyleSheet(f"font-size: {self._size_px}px;")
-        self.editor.open(item.block.text, QRect(round(left + indent), top, round(width - indent), height))
+        self.editor.open(item.block.text, self._editor_place(item))
+        self.update()
+
+    def _editor_height(self) -> int:
+        return max(5 * GRID_PX, self.editor.sizeHint().height())
+
+    def _editor_place(self, item: Placed) -> QRect:
+        left, width = self._column()
+        height, indent = self._editor_height(), self._gutter - 2 * GRID_PX
+        top = max(0, min(round(item.y - self._offset), self.height() - height))
+        return QRect(round(left + indent), top, round(width - indent), height)
+
+    def _keep_editor(self, placed: list[Placed]) -> None:
+        """Keep the field over its line, which moves when more is said."""
+        item = next((p for p in placed if p.block is self._edited), None)
+        if self.editor.isVisible() and item is not None and self.editor.geometry() != self._editor_place(item):
+            self.editor.setGeometry(self._editor_place(item))
 
     # --- geometry --------------------------------------------------------------------------------------
 
@@ -284,7 +297,9 @@ class SubtitleWidget(QWidget):
             kept[id(block)] = layout
             extra = layout.line_height if self._is_cut_crowded(block, layout) else 0.0
             placed.append(Placed(block, layout, starts, y, extra))
-            y += layout.height + extra + _BLOCK_GAP_PX
+            # the field over a line is higher than the line: what follows makes room
+            is_edited = block is self._edited and self.editor.isVisible()
+            y += max(layout.height + extra, self._editor_height() if is_edited else 0.0) + _BLOCK_GAP_PX
         self._layouts = kept
         return placed, max(0.0, y - _BLOCK_GAP_PX)
 
@@ -330,6 +345,7 @@ class SubtitleWidget(QWidget):
         self.model.advance(now_s, self._bridge.is_stale)
         placed, content = self._place()
         self._scroll(self._goal(placed, content), now_s)
+        self._keep_editor(placed)
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
         if self._is_high_contrast and placed:

@@ -260,3 +260,18 @@ def test_live_words_and_the_character_can_not_be_corrected(stage: Any, spoken: A
     assert not widget.correct_last()
     stage.show(UserTextView(utterance_id=UtteranceId("u-1"), text="hel", final=False), spoken.added())
     assert not widget.correct_last()
+
+
+def test_what_follows_the_line_that_is_corrected_makes_room_for_the_field(stage: Any, spoken: Any) -> None:
+    widget = stage.window.subtitles
+    stage.show(UserTextView(utterance_id=UtteranceId("u-1"), text="play comfy you eye", final=True))
+    stage.show(spoken.added())
+    shot(stage)
+    first, second = (item.y for item in widget._place()[0])
+    stage.window.menu.correction.trigger()
+    shot(stage)
+    answer = widget._place()[0][1].y - widget._offset
+    assert answer > widget.editor.geometry().bottom()
+    QTest.keyClick(widget.editor, Qt.Key.Key_Escape)
+    shot(stage)
+    assert [item.y for item in widget._place()[0]] == [first, second]
