@@ -363,7 +363,7 @@ def test_dials_change_while_it_runs() -> None:
 
 def test_the_words_of_the_early_final_end_the_turn_or_hold_it() -> None:
     for text, silence_s in (("It is late.", 0.35), ("今天很冷。", 0.35), ("It was in the", 1.4), ("等我想想。", 5.0),
-                            ("Let me think.", 5.0), ("", 0.35)):  # fmt: skip
+                            ("Let me think.", 5.0), ("", 0.75)):  # fmt: skip
         rig = scripted()
         rig.ears.words.holds_turn = lambda words: "想想" in words or "think" in words
         rig.voice(1.0)
