@@ -7,6 +7,7 @@ from PySide6.QtGui import QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import QLineEdit, QWidget
 
 from desktop.ui.i18n import Translator
+from desktop.ui.theme import GRID_PX
 
 
 class CorrectionField(QLineEdit):
@@ -34,6 +35,10 @@ class CorrectionField(QLineEdit):
         self.show()
         self.setFocus(Qt.FocusReason.OtherFocusReason)
         self.selectAll()
+
+    def wanted_height(self) -> int:
+        """Return the height that its letters need."""
+        return max(5 * GRID_PX, self.sizeHint().height())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Close on Escape, which must not stop the character as well."""

@@ -243,12 +243,9 @@ class SubtitleWidget(QWidget):
         self.editor.open(item.block.text, self._editor_place(item))
         self.update()
 
-    def _editor_height(self) -> int:
-        return max(5 * GRID_PX, self.editor.sizeHint().height())
-
     def _editor_place(self, item: Placed) -> QRect:
         left, width = self._column()
-        height, indent = self._editor_height(), self._gutter - 2 * GRID_PX
+        height, indent = self.editor.wanted_height(), self._gutter - 2 * GRID_PX
         top = max(0, min(round(item.y - self._offset), self.height() - height))
         return QRect(round(left + indent), top, round(width - indent), height)
 
@@ -299,7 +296,7 @@ class SubtitleWidget(QWidget):
             placed.append(Placed(block, layout, starts, y, extra))
             # the field over a line is higher than the line: what follows makes room
             is_edited = block is self._edited and self.editor.isVisible()
-            y += max(layout.height + extra, self._editor_height() if is_edited else 0.0) + _BLOCK_GAP_PX
+            y += max(layout.height + extra, self.editor.wanted_height() if is_edited else 0.0) + _BLOCK_GAP_PX
         self._layouts = kept
         return placed, max(0.0, y - _BLOCK_GAP_PX)
 
@@ -314,8 +311,11 @@ class SubtitleWidget(QWidget):
         return bool(rects) and rects[-1].right() + 2 * GRID_PX + words > layout.width
 
     def _goal(self, placed: list[Placed], content: float) -> float:
-        """Return the scroll offset that shows the end, or, while an answer is still to be heard, where it is."""
+        """Return the offset that shows the end, the answer that is still to be heard, or the line in the field."""
         end = max(0.0, content - self.height())
+        edited = next((p for p in placed if p.block is self._edited), None) if self.editor.isVisible() else None
+        if edited is not None:
+            return min(end, edited.y)
         if not placed or placed[-1].block.role != "character":
             return end
         last = placed[-1]
@@ -326,8 +326,7 @@ class SubtitleWidget(QWidget):
         return end
 
     def _is_scrolling(self) -> bool:
-        placed, content = self._place()
-        return abs(self._goal(placed, content) - self._offset) > 0.5
+        return abs(self._goal(*self._place()) - self._offset) > 0.5
 
     def _scroll(self, goal: float, now_s: float) -> None:
         elapsed_s = max(0.0, now_s - self._scrolled_at_s)

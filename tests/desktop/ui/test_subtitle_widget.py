@@ -275,3 +275,16 @@ def test_what_follows_the_line_that_is_corrected_makes_room_for_the_field(stage:
     QTest.keyClick(widget.editor, Qt.Key.Key_Escape)
     shot(stage)
     assert [item.y for item in widget._place()[0]] == [first, second]
+
+
+def test_a_line_that_is_out_of_sight_comes_back_to_be_corrected(stage: Any, spoken: Any) -> None:
+    widget = stage.window.subtitles
+    stage.show(UserTextView(utterance_id=UtteranceId("u-1"), text="play comfy you eye", final=True))
+    for number in range(10):
+        stage.show(spoken.added(GenerationId(f"g-{number}"), IntentId(f"i-{number}")))
+    shot(stage)
+    assert widget._offset > 0
+    stage.window.menu.correction.trigger()
+    shot(stage)
+    place, item = widget.editor.geometry(), widget._place()[0][0]
+    assert place.top() == round(item.y - widget._offset) >= 0
