@@ -280,7 +280,7 @@ def test_what_follows_the_line_that_is_corrected_makes_room_for_the_field(stage:
 def test_a_line_that_is_out_of_sight_comes_back_to_be_corrected(stage: Any, spoken: Any) -> None:
     widget = stage.window.subtitles
     stage.show(UserTextView(utterance_id=UtteranceId("u-1"), text="play comfy you eye", final=True))
-    for number in range(10):
+    for number in range(4):
         stage.show(spoken.added(GenerationId(f"g-{number}"), IntentId(f"i-{number}")))
     shot(stage)
     assert widget._offset > 0
