@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -19,14 +18,20 @@ from audio.barge_in import Action, BargeIn, Output
 from audio.ears_config import FRAME_S, EarsConfig
 from audio.echo import EchoCanceller, NoEchoCanceller, WebRtcEchoCanceller
 from audio.echo_path import EchoPath
-from audio.endpointing import Endpointer, EndpointEvent, Onset, TurnEnded, VoiceEnded, VoiceResumed
+from audio.endpointing import (
+    Endpointer,
+    EndpointEvent,
+    Onset,
+    TurnEnded,
+    VoiceEnded,
+    VoiceResumed,
+)
 from audio.evidence import UserLevel, evidence_of
 from audio.front_end import FrontEnd, FrontFrame
 from audio.half_duplex import DuplexGuard
 from audio.pcm import SILENCE_DB
 from audio.ports import PlayerControls, RecogniserPort, Recognition, Samples
-from audio.turn_listener import ToneWatch, TurnListener
-from audio.turn_words import Signs, TurnWords
+from audio.turn_words import TurnWords
 from audio.utterance import OpenUtterance
 from audio.vad import FrameVad, SileroVad, TwoStageVad, WebRtcVad, WindowVad
 from orchestrator.contracts.events import (
@@ -69,12 +74,8 @@ class Ears:
         echo: EchoCanceller | None = None,
         vad1: FrameVad | None = None,
         vad2: WindowVad | None = None,
-        turn: TurnListener | None = None,
     ) -> None:
-        """Listen at `rate_hz`; `reference_rate_hz` is the loudspeaker's (default: the same). Loads the VADs.
-
-        With `turn` the tone of a pause helps to tell whether the turn is over.
-        """
+        """Listen at `rate_hz`; `reference_rate_hz` is the loudspeaker's (default: the same). Loads the VADs."""
         self._config = config
         self._player = player
         self._recogniser = recogniser
@@ -97,7 +98,6 @@ class Ears:
         self._is_muted = False
         self._is_hands_free = True
         self.words = TurnWords()
-        self._tone = ToneWatch(turn, self.on_tone)
         self._level_db = SILENCE_DB
 
     # --- any thread --------------------------------------------------------------------------------------
@@ -135,19 +135,13 @@ class Ears:
         *,
         is_whole: bool = False,
         end_chance: float | None = None,
-        avg_logprob: float | None = None,
     ) -> None:
         """Tell the words so far: they say how patiently the end of the turn is waited for.
 
         `is_whole`: they are those of the early final, all that was said before the present pause; `end_chance` is how
-        sure the recogniser is that a sentence ends there, `avg_logprob` how sure of the words; None if it can't tell.
+        sure the recogniser is that a sentence ends there, None if it can't tell.
         """
-        signs = Signs(end_chance=end_chance, avg_logprob=avg_logprob)
-        self._commands.append(lambda: self._do_partial(text, utterance_id, is_whole, signs))
-
-    def on_tone(self, utterance_id: UtteranceId, revision: int, chance: float | None) -> None:
-        """Tell how likely the turn is over by the sound before the pause with `revision`; None: could not be told."""
-        self._commands.append(lambda: self._do_tone(utterance_id, revision, chance))
+        self._commands.append(lambda: self._do_partial(text, utterance_id, is_whole, end_chance))
 
     def on_partial_phrase(self, text: str, utterance_id: UtteranceId | None = None) -> None:
         """Tell that the words so far are a stop phrase: what sounds is cut."""
@@ -224,7 +218,6 @@ class Ears:
             probability = self._barge_in.window(evidence_of(window, frame, self._history, is_deaf=is_deaf))
             self._follow(self._endpointer.window(window.start_s, window.end_s, probability))
         self._follow(self._endpointer.tick(now_s))
-        self._tone.tick(now_s - self._endpointer.voice_end_s, self._config.endpoint.tone_after_s)
         self._decide(output)
         self._ask_for_partial()
 
@@ -312,14 +305,11 @@ class Ears:
             utterance.is_decoding = True
             self._counts["early_finals"] += 1
             self._submit(utterance, final=True, vad_fraction=self._endpointer.vad_fraction)
-            self._tone.voice_ended(utterance.id, utterance.revision, np.concatenate(utterance.frames))
 
     def _withdraw(self) -> None:
         utterance = self._utterance
-        self._tone.forget()
         if utterance is not None and utterance.is_decoding:
             utterance.is_decoding = utterance.is_told = False
-            utterance.whole = None
             self._counts["withdrawn"] += 1
             self._recogniser.withdraw(utterance.id)
             self._post(InputContinued(at_s=self._endpointer.voice_end_s))
@@ -346,7 +336,6 @@ class Ears:
         if not utterance.during_output:
             self._user.utterance(utterance.frames)
             self._barge_in.user_db = self._user.level_db
-        self._tone.forget()
         self._utterance = None
 
     def _judge_echo(self, utterance: OpenUtterance, ended: TurnEnded) -> None:
@@ -410,29 +399,18 @@ class Ears:
         self._follow(self._endpointer.ptt_down(self._now_s))
         self._decide(self._output())
 
-    def _do_partial(self, text: str, utterance_id: UtteranceId | None, is_whole: bool, signs: Signs) -> None:
+    def _do_partial(
+        self, text: str, utterance_id: UtteranceId | None, is_whole: bool, end_chance: float | None
+    ) -> None:
         utterance = self._utterance
         if utterance is None or utterance_id not in (None, utterance.id):
             return
         if is_whole and not utterance.is_decoding:
             return
         utterance.is_told = utterance.is_told or (is_whole and bool(text))
-        if is_whole:
-            utterance.whole = (text, signs)
-        self._judge_words(utterance, text, signs, is_whole=is_whole)
-
-    def _do_tone(self, utterance_id: UtteranceId, revision: int, chance: float | None) -> None:
-        if self._tone.take(utterance_id, revision, chance):
-            self._counts["tones"] += 1
-            utterance = self._utterance
-            if utterance is not None and utterance.whole is not None:
-                self._judge_words(utterance, *utterance.whole, is_whole=True)
-
-    def _judge_words(self, utterance: OpenUtterance, text: str, signs: Signs, *, is_whole: bool) -> None:
-        if is_whole:
-            signs = replace(signs, tone_chance=self._tone.chance, is_tone_due=self._tone.is_due)
-        config, is_over = self._config.endpoint, utterance.during_output
-        ending = self.words.ending(text, signs, is_whole=is_whole, config=config, is_over_output=is_over)
+        sure = self._config.endpoint.sure_end_chance
+        is_over = utterance.during_output
+        ending = self.words.ending(text, end_chance, is_whole=is_whole, sure_end_chance=sure, is_over_output=is_over)
         self._endpointer.note_words(ending, is_whole=is_whole)
 
     def _do_phrase(self, text: str, utterance_id: UtteranceId | None) -> None:

@@ -87,8 +87,7 @@ class EndpointConfig:
     that ends the turn depends on its words: `finish_silence_s` after a finished sentence, `answer_silence_s` after
     just the answer that was asked for, `hold_silence_s` in mid-sentence, `wait_silence_s` after "let me think",
     `end_silence_s` when they don't tell, `decode_wait_s` (if longer) until they are known. A sentence is finished if
-    the recogniser finds its end at least `sure_end_chance` likely; with a turn model, which listens once the silence
-    lasted `tone_after_s`, if that and the tone together make the end `sure_turn_chance` likely (docs/ears.md).
+    the recogniser finds its end at least `sure_end_chance` likely (the curve in docs/ears.md).
     From `split_after_s` on, a long turn is split in its next pause of `split_pause_s`, at the latest at `limit_s`.
     `lead_s` of audio before the onset goes to the recogniser, at most `pre_roll_s` is kept; a push-to-talk turn goes on
     for `ptt_tail_s` after the key went up.
@@ -103,8 +102,6 @@ class EndpointConfig:
     wait_silence_s: float = 5.0
     decode_wait_s: float = 1.2
     sure_end_chance: float = 0.94
-    sure_turn_chance: float = 0.4
-    tone_after_s: float = 0.2
     decode_after_s: float = 0.064
     split_after_s: float = 22.0
     split_pause_s: float = 0.2
@@ -192,7 +189,6 @@ PATIENCE: Mapping[str, EndpointConfig] = MappingProxyType(
             hold_silence_s=1.0,
             wait_silence_s=3.0,
             sure_end_chance=0.85,
-            sure_turn_chance=0.27,
         ),
         "normal": EndpointConfig(),
         "patient": EndpointConfig(
@@ -203,7 +199,6 @@ PATIENCE: Mapping[str, EndpointConfig] = MappingProxyType(
             wait_silence_s=8.0,
             decode_wait_s=1.5,
             sure_end_chance=0.96,
-            sure_turn_chance=0.55,
         ),
     }
 )

@@ -23,7 +23,6 @@ from audio.tts.pauses import Pauses
 from audio.tts.speech_worker import SpeechWorker
 from audio.tts.voice import SpeechSynthesiser
 from audio.tts.voice_choice import VoiceLoader
-from audio.turn_listener import TurnListener, TurnModel
 from audio.workers import Worker
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import PartFailed
@@ -33,22 +32,19 @@ from orchestrator.contracts.ports import EventSink, Staleness
 
 _CAPTURE_S = 4.0
 _REFERENCE_S = 8.0
-_TONE_COST_S = 0.09
-"""What listening to a tone costs in seeded virtual time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AudioModels:
     """Loaded and warm: `final` and `partial` recognise, `voices` speak, the first that can.
 
-    `load_voice` fetches a voice that an intent asks for by name; `turn` tells by the sound whether a turn is over.
+    `load_voice` fetches a voice that an intent asks for by name.
     """
 
     final: SpeechRecogniser | None
     partial: SpeechRecogniser | None
     voices: tuple[SpeechSynthesiser, ...]
     load_voice: VoiceLoader | None = None
-    turn: TurnModel | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +99,7 @@ class _EarSink:
         payload = event.payload
         if self.ears is not None and isinstance(payload, InputTranscript) and not payload.final:
             self.ears.on_partial(
-                payload.text,
-                event.utterance_id,
-                is_whole=payload.provisional,
-                end_chance=payload.end_chance,
-                avg_logprob=payload.avg_logprob,
+                payload.text, event.utterance_id, is_whole=payload.provisional, end_chance=payload.end_chance
             )
         return self._inner.post(event)
 
@@ -143,11 +135,6 @@ class AudioEngine:
         self._config = config
         self._events = events
         self._workers = {name: make_worker(name) for name in ("stt", "tts")}
-        turn: TurnListener | None = None
-        if models.turn is not None:
-            self._workers["turn"] = make_worker("turn")
-            cost_s = _TONE_COST_S if config.costs is not None else None
-            turn = TurnListener(self._workers["turn"], models.turn, cost_s=cost_s)
         self._reference = _ring(out_rate_hz, _REFERENCE_S)
         self._capture = _ring(mic_rate_hz, _CAPTURE_S)
         self.player = Player(
@@ -184,7 +171,6 @@ class AudioEngine:
             recogniser=self.recogniser,
             events=events,
             ids=ids,
-            turn=turn,
         )
         sink.ears = self.ears
         self.ears.set_hands_free(config.is_hands_free)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from audio.native_libraries import SPEAKING, map_libraries
 from audio.ports import Samples
 from orchestrator.contracts.errors import InputError
 
@@ -21,7 +20,7 @@ class SmartTurn:
     """The model of pipecat-ai/smart-turn (BSD-2), version 3.2: the last 8 s of speech → a chance."""
 
     def __init__(self, model: Path) -> None:
-        """Load and warm up `model`, an ONNX file; a few tenths of a second.
+        """Load `model`, an ONNX file; a few tenths of a second.
 
         Raises:
             InputError: `model_missing` or `model_broken`.
@@ -29,7 +28,6 @@ class SmartTurn:
         if not model.is_file():
             raise InputError("model_missing", f"turn model: {model} is not there; mynah models get", part="turn")
         try:
-            map_libraries(SPEAKING)
             import onnxruntime
             from faster_whisper.feature_extractor import FeatureExtractor
 
@@ -40,15 +38,13 @@ class SmartTurn:
                 str(model), sess_options=options, providers=["CPUExecutionProvider"]
             )
             self._features: Any = FeatureExtractor(feature_size=_MELS, chunk_length=_SECONDS)
-            # The first run is the slowest.
-            self.chance(np.zeros(RATE_HZ, np.float32))
         except Exception as error:
             raise InputError("model_broken", f"turn model {model} can't be loaded: {error}", part="turn") from error
 
     def chance(self, audio: Samples) -> float:
-        """Return how likely the turn is over after `audio`: float32 mono at 16 kHz, with the first 64 ms of the pause.
+        """Return how likely the turn is over after `audio`: float32 mono at 16 kHz, with the short silence behind it.
 
-        About 60 ms on one core. More silence behind the voice tells it less.
+        About 60 ms on one core.
         """
         wanted = _SECONDS * RATE_HZ
         last = audio[-wanted:].astype(np.float32)

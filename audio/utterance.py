@@ -5,16 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from audio.ports import Samples
-from audio.turn_words import Signs
 from orchestrator.contracts.ids import UtteranceId
 
 
 @dataclass(slots=True)
 class OpenUtterance:
-    """From its onset to the end of the turn. `frames` are 10 ms each at 16 kHz, echo-cancelled.
-
-    `whole` is all that was said before the present pause, once it is known, with what the recogniser tells of its end.
-    """
+    """From its onset to the end of the turn. `frames` are 10 ms each at 16 kHz, echo-cancelled."""
 
     id: UtteranceId
     begin_s: float
@@ -23,5 +19,4 @@ class OpenUtterance:
     revision: int = 0
     is_decoding: bool = False
     is_told: bool = False
-    whole: tuple[str, Signs] | None = None
     next_partial_s: float = float("-inf")

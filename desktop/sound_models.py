@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import logging
 from collections.abc import Callable
 
 from audio.engine import AudioModels
@@ -13,7 +12,6 @@ from audio.tts.espeak_adapter import EspeakSynthesiser
 from audio.tts.openai_adapter import OpenAiSynthesiser
 from audio.tts.piper_adapter import PiperSynthesiser
 from audio.tts.voice import SpeechSynthesiser
-from audio.turn_model import SmartTurn
 from desktop.key_vault import SystemKeyVault
 from desktop.models import ModelStore
 from desktop.paths import cache_dir
@@ -24,11 +22,7 @@ from desktop.voice_parts import parted_voice
 from orchestrator.clock import Clock
 from orchestrator.contracts.errors import MynahError
 
-log = logging.getLogger(__name__)
-
 Progress = Callable[[str], None]
-
-TURN_MODEL = "smart-turn-v3.2"
 
 
 def load_final(settings: Settings, store: ModelStore, clock: Clock) -> SpeechRecogniser:
@@ -49,17 +43,6 @@ def load_partial(settings: Settings, store: ModelStore, clock: Clock) -> SpeechR
     return WhisperAdapter(
         store.path(settings.whisper_partial), clock=clock, cpu_threads=1, cache_dir=cache_dir() / "silence"
     )
-
-
-def load_turn(store: ModelStore) -> SmartTurn | None:
-    """Load what tells by the sound whether a turn is over; None where it is not installed or can't be used."""
-    if not store.is_installed(TURN_MODEL):
-        return None
-    try:
-        return SmartTurn(store.path(TURN_MODEL) / "model.onnx")
-    except MynahError as error:
-        log.warning("turns end by their words alone: %s", error)
-        return None
 
 
 def load_voices(settings: Settings, store: ModelStore, seed: int | None = None) -> tuple[SpeechSynthesiser, ...]:
@@ -123,7 +106,6 @@ def load_all(
         final = pool.submit(load_final, settings, store, clock)
         voices = pool.submit(load_voices, settings, store, seed)
         partial = pool.submit(load_partial, settings, store, clock)
-        turn = pool.submit(load_turn, store)
         progress("voice")
         spoken = voices.result()
         progress("recogniser")
@@ -132,7 +114,6 @@ def load_all(
             partial=partial.result(),
             voices=spoken,
             load_voice=lambda name: load_voice(name, settings, store, seed),
-            turn=turn.result(),
         )
 
 
@@ -158,10 +139,6 @@ def load_what_works(
     except MynahError as error:
         errors.append(error)
     models = AudioModels(
-        final=final,
-        partial=partial,
-        voices=voices,
-        load_voice=lambda name: load_voice(name, settings, store),
-        turn=load_turn(store),
+        final=final, partial=partial, voices=voices, load_voice=lambda name: load_voice(name, settings, store)
     )
     return models, errors

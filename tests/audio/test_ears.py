@@ -376,6 +376,17 @@ def test_the_words_of_the_early_final_end_the_turn_or_hold_it() -> None:
         assert ended.speculative_hit is bool(text)
 
 
+def test_what_was_not_understood_ends_a_turn_soon_only_over_an_answer() -> None:
+    for is_on, silence_s in ((True, 0.35), (False, 0.75)):
+        rig = scripted()
+        rig.player.is_on = is_on
+        rig.voice(1.0)
+        rig.silence(0.2)
+        rig.ears.on_partial("", is_whole=True)
+        rig.silence(0.8)
+        assert rig.events.turn_ends()[0].silence_s == pytest.approx(silence_s, abs=0.04)
+
+
 def test_a_yes_ends_faster_when_a_question_waits_for_it() -> None:
     for is_due, silence_s in ((True, 0.25), (False, 0.35)):
         rig = scripted()

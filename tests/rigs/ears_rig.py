@@ -12,7 +12,6 @@ from audio.ears_config import RATE_HZ, WINDOW_SAMPLES, EarsConfig, EndpointConfi
 from audio.echo import EchoCanceller
 from audio.pcm import db_to_gain, power
 from audio.ports import Audible, Recognition, Samples
-from audio.turn_listener import TurnListener
 from audio.vad import FrameVad, WindowVad
 from orchestrator.contracts.events import Event, InputInterrupt, InputSpeech, InputTurnEnd
 from orchestrator.contracts.ids import GenerationId, IdFactory, IntentId, UtteranceId
@@ -228,7 +227,6 @@ def make_rig(
     echo: EchoCanceller | None = None,
     vad1: FrameVad | None = None,
     vad2: WindowVad | None = None,
-    turn: TurnListener | None = None,
 ) -> Rig:
     """Ears with a fake player, recogniser and event sink."""
     player, recogniser, events = FakePlayer(), FakeRecogniser(), FakeEvents()
@@ -242,7 +240,6 @@ def make_rig(
         echo=echo,
         vad1=vad1,
         vad2=vad2,
-        turn=turn,
     )
     return Rig(ears=ears, player=player, recogniser=recogniser, events=events, rate_hz=rate_hz)
 

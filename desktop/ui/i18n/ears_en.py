@@ -69,8 +69,6 @@ TEXTS: dict[str, str] = {
     "ears.endpoint.wait_silence_s": "Silence after “let me think”",
     "ears.endpoint.decode_wait_s": "Wait for the words at most",
     "ears.endpoint.sure_end_chance": "A sentence is finished from a chance of",
-    "ears.endpoint.sure_turn_chance": "… and with its tone from a chance of",
-    "ears.endpoint.tone_after_s": "Listen to the tone after a silence of",
     "ears.barge_in.echo_gate_db": "… and below the loudest echo of late by",
     "ears.barge_in.first_echo_gate_db": "The same before the leak is known",
     "ears.barge_in.leak_margin_db": "Must be above what leaks through by",

@@ -69,8 +69,6 @@ TEXTS: dict[str, str] = {
     "ears.endpoint.wait_silence_s": "“等我想想”之后的安静",
     "ears.endpoint.decode_wait_s": "最多等多久的识别结果",
     "ears.endpoint.sure_end_chance": "句子说完的概率达到",
-    "ears.endpoint.sure_turn_chance": "连同语调判断时概率达到",
-    "ears.endpoint.tone_after_s": "安静多久后听语调",
     "ears.barge_in.echo_gate_db": "并且可低于最近最响的回声",
     "ears.barge_in.first_echo_gate_db": "残余未知时可低于",
     "ears.barge_in.leak_margin_db": "须高出残余回声",
