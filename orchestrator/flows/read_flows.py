@@ -39,6 +39,8 @@ def read_flow(flow_id: str, key: ScalarNode, node: Node, report: Report) -> RawF
     check_id(key, report, "flow")
     body = as_map(node, report, f"the flow {flow_id!r}")
     if body is None:
+        if is_empty(node):
+            report.add(key, "missing_steps", f"the flow {flow_id!r} needs steps")
         return None
     before = _errors(report)
     check_keys(body, FLOW_KEYS, report, f"the flow {flow_id!r}")

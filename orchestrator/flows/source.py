@@ -202,8 +202,7 @@ def parse_source(text: str, file: str = "<text>") -> Document:
             if builder.stopped:
                 break
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        builder._fail(mark, "yaml_syntax", _yaml_message(error))
+        builder._fail(_place_of(error), "yaml_syntax", _yaml_message(error, text))
         builder.root = None
     except (yaml.reader.ReaderError, UnicodeEncodeError):
         builder.report.problems.append(_reader_problem(file, text))
@@ -217,12 +216,24 @@ def parse_source(text: str, file: str = "<text>") -> Document:
     return Document(file=file, root=root, problems=tuple(builder.report.problems))
 
 
-def _yaml_message(error: Any) -> str:
-    parts = [p for p in (error.context, error.problem) if p]
-    text = ", ".join(parts) or "not readable as YAML"
-    if "\\t" in text or "'\t'" in text:
+def _place_of(error: Any) -> Any:
+    """Return where a fault is: what is never closed is at fault where it begins, not where the file ends."""
+    if "end of stream" in (error.problem or "") and error.context_mark is not None:
+        return error.context_mark
+    return error.problem_mark or error.context_mark
+
+
+def _yaml_message(error: Any, text: str) -> str:
+    mark = error.problem_mark
+    if mark is not None and text.splitlines()[mark.line : mark.line + 1] and _is_tab(text.splitlines()[mark.line]):
         return "a tab can't be used for indentation"
-    return " ".join(text.split())
+    parts = [p for p in (error.context, error.problem) if p]
+    return " ".join((", ".join(parts) or "not readable as YAML").split())
+
+
+def _is_tab(line: str) -> bool:
+    """Whether a tab stands among what a line begins with."""
+    return "\t" in line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def _reader_problem(file: str, text: str) -> Problem:

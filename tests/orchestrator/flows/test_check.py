@@ -296,3 +296,19 @@ def test_the_shipped_configuration_is_sound(capsys: pytest.CaptureFixture[str]) 
     assert flows_main(["check", str(FLOWS / "examples" / "refund.yml")]) == 0
     assert flows_main(["graph", "set_timer", str(FLOWS)]) == 0
     assert "flowchart TD" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "place", "words"),
+    [
+        ("flows:\n\tf: {}\n", "yaml_syntax", (2, 1), "a tab can't be used"),
+        ('flows:\n  f:\n    name: "abc\n    steps: []\n', "yaml_syntax", (3, 11), "quoted scalar"),
+        ("flows:\n  f: null\n", "missing_steps", (2, 3), "needs steps"),
+        ("rails:\n  r:\n", "not_a_mapping", (2, 5), ""),
+    ],
+    ids=["tab", "quote", "no flow", "no rail"],
+)
+def test_a_fault_is_told_where_it_begins(text: str, code: str, place: tuple[int, int], words: str) -> None:
+    first = load_config([Layer.of_texts({"f.yml": text})]).problems[0]
+    assert (first.code, (first.line, first.col)) == (code, place)
+    assert words in first.message
