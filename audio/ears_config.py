@@ -101,7 +101,7 @@ class EndpointConfig:
     hold_silence_s: float = 1.4
     wait_silence_s: float = 5.0
     decode_wait_s: float = 1.2
-    sure_end_chance: float = 0.94
+    sure_end_chance: float = 0.95
     decode_after_s: float = 0.064
     split_after_s: float = 22.0
     split_pause_s: float = 0.2

@@ -184,16 +184,12 @@ def _models(patient: Patient) -> Iterable[Finding]:
     wanted = {settings.whisper: "recogniser", settings.whisper_partial: "recogniser", settings.voice: "voice"}
     if settings.llm == "local":
         wanted[local_model_name(settings, store)] = "language model"
-    wanted["smart-turn-v3.2"] = "end of turn"
     wanted = {name: use for name, use in wanted.items() if not is_server(name)}
     for name, use in wanted.items():
         try:
             path = store.path(name)
         except MynahError as error:
-            optional = use == "end of turn"
-            yield Finding(
-                status="warn" if optional else "fail", part=use, text=error.message, advice=f"mynah models get {name}"
-            )
+            yield Finding(status="fail", part=use, text=error.message, advice=f"mynah models get {name}")
         else:
             yield Finding(status="ok", part=use, text=f"{name} in {path.parent}")
     voice = store.catalogue.models.get(settings.voice)

@@ -20,6 +20,7 @@ from bench.live import LANGUAGES, PAUSE_S
 from bench.plan import Setting
 from bench.room import Failed
 from bench.rows import Budget, Row, share_row
+from bench.smart_turn import SmartTurn
 from bench.stimuli import RATE_HZ, Stimulus, voiced_span, with_inner_pause
 from bench.text import distance
 from faster_whisper import WhisperModel
@@ -30,13 +31,12 @@ from audio.pcm import resample
 from audio.stt.chinese import ChineseScript, finish_text, to_script
 from audio.stt.text import units
 from audio.stt.whisper_adapter import WhisperAdapter
-from audio.turn_model import SmartTurn
 from desktop.models import ModelStore
 from orchestrator.clock import SystemClock
 from orchestrator.speech.turn_text import Ending, judged_ending
 
 FIXED_S = (0.3, 0.4, 0.5, 0.6, 0.65, 0.75, 0.9, 1.1)
-CHANCES = (0.5, 0.7, 0.8, 0.85, 0.9, 0.92, 0.94, 0.96, 0.98)
+CHANCES = (0.5, 0.7, 0.8, 0.85, 0.9, 0.92, 0.94, 0.95, 0.96, 0.98)
 _WINDOW_S = 0.032
 _PAUSES = {"en": 1, "zh": 3}
 

@@ -464,5 +464,5 @@ def test_catalogue_of_the_program_is_complete() -> None:
             assert sum(file.size_bytes or 0 for file in model.files) == model.size_bytes, model.name
         if model.default:
             assert not only_hub, f"{model.name}: a default must come without the hub"
-    assert {model.kind for model in catalogue.defaults()} >= {"stt", "tts", "llm", "turn"}
+    assert {model.kind for model in catalogue.defaults()} >= {"stt", "tts", "llm"}
     assert any(model.kind == "tts" and "zh" in model.languages for model in catalogue.models.values())
