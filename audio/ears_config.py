@@ -101,7 +101,7 @@ class EndpointConfig:
     hold_silence_s: float = 1.4
     wait_silence_s: float = 5.0
     decode_wait_s: float = 1.2
-    sure_end_chance: float = 0.95
+    sure_end_chance: float = 0.96
     decode_after_s: float = 0.064
     split_after_s: float = 22.0
     split_pause_s: float = 0.2
@@ -198,7 +198,7 @@ PATIENCE: Mapping[str, EndpointConfig] = MappingProxyType(
             hold_silence_s=2.2,
             wait_silence_s=8.0,
             decode_wait_s=1.5,
-            sure_end_chance=0.96,
+            sure_end_chance=0.98,
         ),
     }
 )
