@@ -131,6 +131,11 @@ class Home:
         found |= {choice.name(language) for choice in self.window.characters.choices for language in LANGUAGES}
         return found
 
+    def flow_words(self) -> set[str]:
+        """Return the words of flow files that the graph shows."""
+        steps = {"start", "end", "ask", "done", "slots.parcel", "parsel? Which order?", "Done: {{ slots.parcel }}."}
+        return steps | {"▶ ask", "express self harm", "offer help in a crisis"}
+
     def surfaces(self, kind: str) -> Iterator[Shown]:
         """Yield what there is of a kind: main, menus, companion, history, inspector, settings, guide, flows."""
         made: Callable[[], Iterator[Shown]] = getattr(self, f"_{kind}")

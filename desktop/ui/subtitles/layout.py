@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QFont, QTextLayout, QTextOption
+from PySide6.QtGui import QFont, QFontMetricsF, QTextLayout, QTextOption
 
 
 class BlockLayout:
@@ -71,3 +71,9 @@ class BlockLayout:
 def _x(value: object) -> float:
     """Return the coordinate of a cursor, which the binding gives alone or with the cursor position."""
     return float(value[0] if isinstance(value, tuple) else value)  # type: ignore[arg-type]
+
+
+def with_room(box: QRectF, letters: QFont) -> QRectF:
+    """Return `box`, as high as the letters need, about the same middle."""
+    more = max(0.0, QFontMetricsF(letters).height() - box.height()) / 2
+    return box.adjusted(0, -more, 0, more)

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from desktop.bridge import Bridge
 from desktop.ui.i18n import Translator
 from desktop.ui.subtitles.correction import CorrectionField
-from desktop.ui.subtitles.layout import BlockLayout
+from desktop.ui.subtitles.layout import BlockLayout, with_room
 from desktop.ui.subtitles.model import Block, Sentence, SubtitleModel
 from desktop.ui.subtitles.placed import PaintedReport, Placed
 from desktop.ui.theme import GRID_PX, TYPE, Theme, font, font_scale
@@ -385,7 +385,8 @@ class SubtitleWidget(QWidget):
         painter.setPen(QColor(palette.primary if is_user else palette.warning))
         label = QRectF(0, item.y, self._gutter - GRID_PX, item.layout.line_height)
         shown = QFontMetricsF(label_font).elidedText(name, Qt.TextElideMode.ElideRight, label.width())
-        painter.drawText(label, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), shown)
+        flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        painter.drawText(with_room(label, label_font), int(flags), shown)
         origin = QPointF(self._gutter, item.y)
         if is_user:
             ink = self._soft() if item.block.is_tentative else palette.ink
@@ -484,7 +485,7 @@ class SubtitleWidget(QWidget):
             box = QRectF(last.right() + 1.5 * GRID_PX, last.top(), width + GRID_PX, last.height())
         painter.setFont(small)
         painter.setPen(QColor(self._theme.palette.danger))
-        painter.drawText(box, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), words)
+        painter.drawText(with_room(box, small), int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), words)
 
     def _paint_fade(self, painter: QPainter) -> None:
         if self._offset <= 0.5:

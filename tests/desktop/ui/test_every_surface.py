@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 from pytestqt.qtbot import QtBot
+from rigs.painted_words import painted_faults
 from rigs.surface_parts import StandInTray
 from rigs.surfaces import Home
 from rigs.widget_texts import Words
@@ -102,6 +103,7 @@ def test_every_widget_is_whole_named_legible_and_reachable(make_home: Any, scale
         picture = f"{name}-{language}-{theme}-{scale:.0%}"
         keep(widget if widget.isWindow() else home.window, picture)
         found += [f"{picture}: {fault}" for fault in faults(widget, words[language], is_painted=scale == 1.0)]
+        found += [f"{picture}: {fault}" for fault in painted_faults(widget, words[language], home.flow_words())]
         if kind in PAGED and (language, theme) in (LOOKS[0], LOOKS[-1]):
             found += [f"{picture}: {fault}" for fault in crowded_lists(widget)]
         if is_keyed and (language, theme) == LOOKS[-1]:
