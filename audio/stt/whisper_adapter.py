@@ -167,7 +167,9 @@ class WhisperAdapter:
         if _is_doubtful(result, chances):
             _go_on_if(is_wanted)
             other = self._decode(tail, audio, chances[1][0], hotwords, context="short")
-            if other.flaw is None and _score(other, chances[1][1]) > _score(result, chances[0][1]):
+            is_better = other.flaw is None and _score(other, chances[1][1]) > _score(result, chances[0][1])
+            # The same words in both, such as digits, say nothing of the language: the sound has told it.
+            if is_better and other.text != result.text:
                 result = other
         if not _needs_full(result, vad_fraction):
             return result
