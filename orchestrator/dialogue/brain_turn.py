@@ -149,7 +149,9 @@ class FlowTurn(TurnDecisions):
         if decision is not None:
             await self._act(decision)
             return
-        if await self._rails.match(text):
+        # words that fit an example of a flow to the letter are meant for it; a rail is only like them
+        filled = None if self.rails_accept(text) else self._filled(understander, text)
+        if filled is None and await self._rails.match(text):
             await self._after_talk()
             return
         decision = await self._flow_start(understander, text)

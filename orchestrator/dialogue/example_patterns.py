@@ -27,9 +27,10 @@ _LEAD = re.compile(
 _TAIL = re.compile(r"(?:[\s,，.。!！?？]|\bplease\b|\bthanks\b|谢谢|吧|好吗|可以吗|行吗)+$", re.IGNORECASE)
 # How a day may begin, so that no noun of a text is taken for one, and what makes a day a repeated one.
 _MAY_BE_DAY = re.compile(
-    r"(?:on|by|this|next|today|tomorrow|tonight|the day after|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"(?:in the (?:morning|afternoon|evening)|on|by|this|next|today|tomorrow|tonight|the day after"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
     r"|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? \d|(?:the )?\d)\b"
-    r"|[今明后大下这本周星礼\d一二三四五六七八九十]",
+    r"|[今明后大下这本周星礼\d一二三四五六七八九十]|早上|上午|傍晚|晚上",
     re.IGNORECASE,
 )
 _MAY_BE_MOMENT = re.compile(

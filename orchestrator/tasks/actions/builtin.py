@@ -43,6 +43,17 @@ def is_timer(text: str) -> bool:
     return _TIMER.search(text) is not None
 
 
+def timer_name(text: str, language: str | None) -> str:
+    """Return what a timer with this text is called: by its length, as it was said."""
+    length = re.sub(r" (?:is|are) over$|到了$", "", text)
+    return f"{length}的计时器" if language == "zh" else f"a timer of {length}"
+
+
+def _left(context: ActionContext, timer: Reminder) -> str:
+    seconds = max(1, round((timer.due - context.now).total_seconds()))
+    return spoken(seconds, "duration", language=context.language)
+
+
 class SetReminder(Action):
     """Store a reminder: `text` and `at`, `in_s`, or `date` and `time`."""
 
@@ -87,6 +98,11 @@ class ListReminders(Action):
             return ActionResult(messages=("没有待办的提醒。" if chinese else "There are no reminders.",), value=[])
         lines = []
         for reminder in list(found)[:5]:
+            if is_timer(reminder.text):
+                left = _left(context, reminder)
+                name = timer_name(reminder.text, context.language)
+                lines.append(f"{name}还剩{left}" if chinese else f"{name} with {left} left")
+                continue
             due = reminder.due.astimezone(context.now.tzinfo) if context.now.tzinfo else reminder.due
             when = spoken(due, language=context.language, now=context.now)
             lines.append(f"{when}：{reminder.text}" if chinese else f"{reminder.text}, {when}")
@@ -103,10 +119,7 @@ class ListReminders(Action):
         if not timers:
             said = "没有正在走的计时器。" if chinese else "There is no timer running."
             return ActionResult(messages=(said,), value=[])
-        lengths = [
-            spoken(max(1, round((r.due - context.now).total_seconds())), "duration", language=context.language)
-            for r in timers
-        ]
+        lengths = [_left(context, r) for r in timers]
         text = f"还剩{'；'.join(lengths)}。" if chinese else f"{', '.join(lengths)} left."
         return ActionResult(messages=(text,), value=[{"id": r.id, "text": r.text} for r in timers])
 

@@ -16,7 +16,7 @@ from orchestrator.dialogue.tools.spec import ToolRefused
 from orchestrator.flows.model import Slot
 from orchestrator.flows.spoken import spoken
 from orchestrator.tasks.actions.base import Action, ActionContext, ActionResult
-from orchestrator.tasks.actions.builtin import is_timer
+from orchestrator.tasks.actions.builtin import is_timer, timer_name
 from orchestrator.tasks.extraction.extract import extract
 from orchestrator.tasks.extraction.places import means_all, place_named
 
@@ -130,6 +130,9 @@ class CancelReminder(Action):
     def _listed(context: ActionContext, reminders: Sequence[Reminder]) -> str:
         parts = []
         for reminder in reminders[:_MOST_SPOKEN]:
+            if is_timer(reminder.text):
+                parts.append(timer_name(reminder.text, context.language))
+                continue
             due = reminder.due.astimezone(context.now.tzinfo) if context.now.tzinfo else reminder.due
             when = spoken(due, language=context.language, now=context.now)
             parts.append(f"{when}{reminder.text}" if context.language == "zh" else f"{reminder.text}, {when}")

@@ -41,6 +41,8 @@ _NIGHTS_AS = {
     "今晚": "今天晚上", "明晚": "明天晚上", "今早": "今天早上", "明早": "明天早上", "后晚": "后天晚上",
 }  # fmt: skip
 NEAR_HOURS = 2
+# From here on "in the morning" and "in the evening" are tomorrow's.
+_NOON, _EVENING = 12, 22
 _UNITS_S = (86_400, 3_600, 60, 1)
 
 
@@ -60,10 +62,14 @@ def day_said(slot: Slot, text: str, *, now: datetime) -> str | None:
     text = _NIGHTS.sub(lambda m: _NIGHTS_AS[m[0].casefold()], text.strip(" ,，.。!！"))
     part = _PART_OF_DAY.search(text)
     rest = text[: part.start()].strip(" ,，") if part is not None else text
+    half = "" if part is None else " am" if part["am"] or part["am_zh"] else " pm"
+    if half and not rest:
+        is_over = now.hour >= (_NOON if half == " am" else _EVENING)
+        return (now.date() + timedelta(days=int(is_over))).isoformat() + half
     found = extract(replace(slot, type="date"), rest, now=now)
     if found is None or not found.is_strict or found.rest:
         return None
-    return str(found.value) + ("" if part is None else " am" if part["am"] or part["am_zh"] else " pm")
+    return str(found.value) + half
 
 
 def moment_answer(slot: Slot, text: str, day: str | None, *, now: datetime) -> Extraction | None:
