@@ -52,6 +52,10 @@ class SettingRow(QWidget):
         self._key = None
         self._status.hide()
 
+    def says(self, key: str) -> bool:
+        """Whether `key` is what is said now."""
+        return self._key == key
+
     def status(self) -> str:
         """Return what is said now."""
         return self._status.text() if self._key is not None else ""

@@ -14,6 +14,8 @@ from desktop.ui.settings.editors import Editor
 from desktop.ui.settings.row import SettingRow
 from desktop.ui.settings.sound_editor import SoundEditor
 
+_MISSING = "settings.error.model_missing"
+
 
 class SoundRows:
     """Belongs to a form, whose rows it looks at."""
@@ -59,6 +61,9 @@ class SoundRows:
         row.tell(role, f"settings.server.test.{code}", str(test.ms) if test.is_ok else test.detail)
 
     def _on_source_changed(self, name: str, is_server: bool) -> None:
+        if is_server and self._rows[name].says(_MISSING):
+            # that was about the model chosen before
+            self._rows[name].hush()
         key = self._rows.get(KEY_SETTINGS[name])
         if key is not None:
             key.setVisible(is_server)

@@ -229,6 +229,9 @@ def test_the_way_back_to_a_model_here_hides_what_a_server_needs(
     one.wait_for("whisper", "Not on this computer yet")
     assert not one.child("setting_whisper_url", QLineEdit).isVisible()
     assert not one.child(KEY_LINES["whisper"], QLineEdit).isVisible()
+    # and what was said of that model says nothing of a server
+    one.choose_server("whisper")
+    assert one.dialog.rows["whisper"].status() == ""
 
 
 def test_a_key_is_kept_for_its_address_and_can_be_forgotten(
