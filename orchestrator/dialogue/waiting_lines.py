@@ -15,13 +15,15 @@ from orchestrator.dialogue.phrase_book import PhraseBook
 from orchestrator.dialogue.utterances import Standing, standing_of
 
 _MARK = ":kept"
+MAX_WAITING = 64
+"""More than anybody types while one answer is made; a program that floods the control channel is held off."""
 
 
 class WaitingLines:
     """Inputs in the order they came. Lives on the core loop.
 
-    Not bounded by a number, but by what comes in during one answer: none gives way to another. A stop forgets them, and
-    the bus counts them as `stopped:input:user`.
+    At most `MAX_WAITING`: what comes then is not answered, and counted as `overflow:input:user`; none that waits gives way.
+    A stop forgets them, counted as `stopped:input:user`.
     """
 
     def __init__(self, bus: Bus, views: ViewSink) -> None:
@@ -56,6 +58,9 @@ class WaitingLines:
         if is_typed and len(self) and standing_of(said, self._waiting[-1][1].text, book) is Standing.JOINED:
             before, first = self._waiting.pop()
             kept, said = before, replace(first, text=glue(first.text, said.text))
+        if len(self) >= MAX_WAITING:
+            self._bus.counters["overflow:input:user"] += 1
+            return
         self._waiting.append((kept, said))
 
     def post_next(self) -> bool:

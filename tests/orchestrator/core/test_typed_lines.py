@@ -10,6 +10,7 @@ from rigs.conversation_rig import ConversationRig, checked_rig
 
 from orchestrator.contracts.lanes import GenerationState
 from orchestrator.contracts.views import UserTextView
+from orchestrator.dialogue.waiting_lines import MAX_WAITING
 
 
 @pytest.fixture
@@ -157,3 +158,13 @@ def test_spoken_words_go_before_what_waits_and_lose_none_of_it(rig: Conversation
     rig.say("what is a whale")
     answer_all(rig, 2)
     assert [one.text for one in rig.inputs] == ["My name is Ann", "what is a whale", "I live in Rome"]
+
+
+def test_a_flood_of_lines_is_held_off_and_counted(rig: ConversationRig) -> None:
+    send(rig, *(f"Tell me of place {number}." for number in range(MAX_WAITING + 11)))
+    assert rig.until(lambda: rig.core.bus.counters["overflow:input:user"] == 10)
+    rig.stop_button()
+    assert rig.until(rig.is_quiet)
+    assert rig.core.bus.counters["stopped:input:user"] == MAX_WAITING
+    rig.type("Tell me of Rome.")
+    assert len(answer_all(rig, 1)) == 1
