@@ -22,8 +22,8 @@ MAX_WAITING = 64
 class WaitingLines:
     """Inputs in the order they came. Lives on the core loop.
 
-    At most `MAX_WAITING`: what comes then is not answered, and counted as `overflow:input:user`; none that waits gives way.
-    A stop forgets them, counted as `stopped:input:user`.
+    At most `MAX_WAITING`: what comes then is not answered, and counted as `overflow:input:user`; none that waits gives
+    way. A stop forgets them, counted as `stopped:input:user`.
     """
 
     def __init__(self, bus: Bus, views: ViewSink) -> None:
