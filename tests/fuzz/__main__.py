@@ -42,8 +42,17 @@ class Result:
 def main(argv: Sequence[str]) -> int:
     """Return 0: nothing found, 1: faults, 2: bad arguments, 130: cancelled."""
     args = _parser().parse_args(argv)
-    logging.disable(logging.CRITICAL)
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    # what odd input makes the product log is no finding; whoever calls this logs on afterwards
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        return _run(args)
+    finally:
+        logging.disable(before)
+
+
+def _run(args: argparse.Namespace) -> int:
     known = {target.name: target for target in targets()}
     if args.again is not None:
         return _again(args.again, known)

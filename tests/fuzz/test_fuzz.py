@@ -90,6 +90,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert "KeyError: 'planted'" in capsys.readouterr().out
     monkeypatch.undo()
     assert main(["--again", str(kept)]) == 0
+    assert logging.root.manager.disable == logging.NOTSET
     assert main(["--again", str(tmp_path / "other")]) == 2
 
 
